@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front: meson and ninja build, the scripts in tools/ do the rest.
+# `make help` lists the targets.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: all packages demo test test-long bench install dist format clean help
+
+all: $(BUILD)/build.ninja ## build build/tidemark and build/libtidemark.so
+	ninja -C $(BUILD)
+
+packages: ## install the Debian packages of packages.txt that are missing
+	tools/install-packages
+
+$(BUILD)/build.ninja: packages.txt
+	tools/install-packages
+	test -f $@ || meson setup $(BUILD)
+	touch $@
+
+demo: all ## record a real program and show the report
+	tools/demo $(BUILD)
+
+test: $(BUILD)/build.ninja ## every check and test; the last line is the count
+	tools/run-tests
+
+test-long: $(BUILD)/build.ninja ## as test, with the long stress, fuzz and kill runs
+	tools/run-tests --long
+
+bench: all ## measure against the bare program and heaptrack
+	bench/run $(BUILD)
+
+install: all ## install into PREFIX (default /usr/local), below DESTDIR
+	tools/install-tree $(BUILD) "$(DESTDIR)" "$(PREFIX)"
+
+dist: all ## source archive with checksums and a .deb in dist/
+	tools/make-dist $(BUILD)
+
+format: ## rewrite all sources in the house format
+	tools/format
+
+clean: ## remove what make has made
+	rm -rf build build-* dist
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
