@@ -233,6 +233,8 @@ enum wire_extra {
 	WIRE_EV_EXIT = 17,       /* w2 = status, w3 = enum wire_exit_how; before the call */
 	WIRE_EV_THREAD_EXIT = 18, /* best effort */
 	WIRE_EV_UNHOOKED = 19,   /* w2.. = text: an allocator that could not be hooked */
+	WIRE_EV_THREAD = 20,     /* w2 = tid, w3 = serial: from here on this stream's events are another
+				  * thread's (the old one ended, the new one has its thread pointer) */
 };
 
 enum wire_exit_how { WIRE_EXIT_EXIT = 0, WIRE_EXIT_UNDERSCORE = 1, WIRE_EXIT_QUICK = 2, WIRE_EXIT_ABORT = 3 };

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The facts of one section, fed by events (live or when an index is rebuilt)
+ * or loaded from a trace's aggregates. docs/figures.md defines every figure.
+ * Not thread-safe: one thread feeds, the same thread or (after the feed ended)
+ * another asks.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "trace/records.h"
+#include "trace/trace.h"
+
+#include <stddef.h>
+
+struct model;
+
+struct model_options {
+	uint64_t slice_events; /* a slice ends after so many events (0 = default 262144; doubles as slices become many) */
+	uint64_t slice_ns;     /* or after so long (0 = default 5 s) */
+};
+
+TM_MUST_CHECK int model_new(const struct model_options *options, struct model **ret_model, struct tm_error *err);
+struct model *model_free(struct model *m);
+
+/*
+ * Apply a batch in order. Fills block_id, and for frees stack_id, size_bytes,
+ * and TRACE_EVENT_TEMPORARY; turns an op into TRACE_FREE_OLDER when the block is
+ * unknown. An ALLOC on a live address: the caller has been told by
+ * model_is_live() and inserted a FREE_UNSEEN first; if not, the model does the
+ * accounting itself and counts it. May fail for lack of memory only.
+ */
+TM_MUST_CHECK int model_apply(struct model *m, struct trace_event *events, size_t count, struct tm_error *err);
+bool model_is_live(const struct model *m, uint64_t address);
+/* Hint: these addresses come soon. */
+void model_prefetch(const struct model *m, uint64_t address);
+TM_MUST_CHECK int model_apply_map(struct model *m, const struct trace_map_event *event, struct tm_error *err);
+void model_apply_sample(struct model *m, const struct trace_sample *sample);
+
+/*
+ * Slices. After each apply: if a slice is due, take it, write it, and go on.
+ * model_slice_due() is O(1). model_slice_take() closes the open slice at
+ * end_ns and gives its rows (borrowed until the next call on the model).
+ */
+bool model_slice_due(const struct model *m);
+TM_MUST_CHECK int model_slice_take(struct model *m, struct trace_slice *ret_slice, struct tm_error *err);
+
+/* Totals of the section so far. */
+struct model_totals {
+	uint64_t duration_ns; /* of the last event or sample */
+	uint64_t events, allocations, frees, allocated_bytes, freed_bytes;
+	uint64_t temporary, failed, freed_unseen, freed_older;
+	uint64_t live_bytes, live_blocks;
+	uint64_t peak_bytes, peak_blocks, peak_time_ns;
+	uint64_t mapped_bytes, mapped_peak_bytes, reserved_bytes, file_mapped_bytes;
+	uint64_t mapped_peak_time_ns, reserved_peak_bytes, file_mapped_peak_bytes;
+	uint64_t peak_rss_bytes, peak_rss_time_ns;
+	/* at the moment of the peak RSS sample: */
+	uint64_t rss_heap_bytes, rss_mapped_bytes, rss_agent_bytes, rss_anon_bytes;
+	uint64_t stacks; /* distinct stacks that allocated */
+};
+void model_totals(const struct model *m, struct model_totals *ret);
+
+/* Per stack, all time. */
+struct model_stack {
+	uint32_t stack_id;
+	uint64_t allocations, allocated_bytes, frees, freed_bytes, temporary, failed;
+	uint64_t live_blocks, live_bytes; /* now, or at the end: unfreed */
+	uint64_t peak_blocks, peak_bytes; /* its share of the peak */
+};
+typedef int (*model_stack_fn)(void *ctx, const struct model_stack *stack);
+/* In order of stack_id, only stacks that allocated or failed. */
+int model_stacks(const struct model *m, model_stack_fn fn, void *ctx);
+
+/* Loads totals and per-stack figures from a trace's slices, and replays only the events after the last slice. */
+TM_MUST_CHECK int model_load(struct trace_reader *r, struct model **ret_model, struct tm_error *err);
+/* Recomputes everything from all events (slow; the reference for tests and for files without slices). */
+TM_MUST_CHECK int model_rebuild(struct trace_reader *r, struct model **ret_model, struct tm_error *err);
+
+/* Bytes the model uses now, about. */
+uint64_t model_memory_bytes(const struct model *m);
+
+/* All live blocks, any order. */
+struct model_block { uint64_t address, size_bytes, block_id, birth_ns; uint32_t stack_id, thread_id; };
+typedef int (*model_block_fn)(void *ctx, const struct model_block *block);
+int model_live_blocks(const struct model *m, model_block_fn fn, void *ctx);

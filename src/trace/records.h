@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plain values that travel between collector, model, trace file, importers
+ * and views. No behaviour here. docs/trace-format.md says how they are stored.
+ *
+ * Words:
+ *   section  one process image (an exec starts a new one) inside a trace file
+ *   block    what malloc returned; numbered by `block_id`, the ordinal of its
+ *            allocation in the section, counted from 0 over ALLOC, REALLOC_ALLOC
+ *   stack    a path of frames; `stack_id` counts from 1 in order of appearance;
+ *            0 = empty. A stack is its parent stack plus one frame (the leaf).
+ *   thread   `thread_id` counts from 0 in order of appearance; never reused
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TRACE_NO_BLOCK UINT64_MAX
+
+enum trace_op {
+	TRACE_ALLOC = 0,
+	TRACE_FREE = 1,
+	TRACE_REALLOC_FREE = 2,  /* begin half of a realloc: ends the old block */
+	TRACE_REALLOC_ALLOC = 3, /* end half: begins the new block, continues the one this thread ended last by REALLOC_FREE */
+	TRACE_REALLOC_UNDO = 4,  /* the realloc failed: the block ended by this thread's last REALLOC_FREE lives on; also a failed allocation of `size_bytes` */
+	TRACE_ALLOC_FAIL = 5,    /* a failed allocation; changes nothing else */
+	TRACE_FREE_UNSEEN = 6,   /* made by the collector: an allocation came on a live address; the old block was freed unseen */
+	TRACE_FREE_OLDER = 7,    /* a free of a block that was never seen (older than the recording) */
+	TRACE_OP_COUNT = 8,
+};
+
+/* Same numbers as enum wire_api. */
+enum trace_api {
+	TRACE_API_MALLOC = 0,
+	TRACE_API_CALLOC,
+	TRACE_API_REALLOC,
+	TRACE_API_ALIGNED,
+	TRACE_API_NEW,
+	TRACE_API_JEMALLOC,
+	TRACE_API_MIMALLOC,
+	TRACE_API_TCMALLOC,
+	TRACE_API_CUSTOM,
+	TRACE_API_COUNT,
+};
+
+/*
+ * One heap event, 48 bytes. Batches of these flow: collector -> model (fills
+ * block_id, and for frees stack_id and size_bytes of the block) -> writer.
+ */
+struct trace_event {
+	uint64_t time_ns;    /* since the section's start; never falls from event to event */
+	uint64_t address;    /* of the block; 0 where the trace has no addresses */
+	uint64_t size_bytes; /* requested; for frees: of the block that ends (filled by the model) */
+	uint64_t block_id;   /* allocation ordinal; for frees the block that ends; TRACE_NO_BLOCK if unknown */
+	uint32_t stack_id;   /* of the allocation (for frees filled by the model with the block's stack) */
+	uint32_t free_stack_id; /* of the free, 0 unless --free-stacks */
+	uint32_t thread_id;
+	uint8_t op;         /* enum trace_op */
+	uint8_t api;        /* enum trace_api */
+	uint8_t align_log2; /* 0 = none asked */
+	uint8_t flags;      /* TRACE_EVENT_* */
+};
+enum {
+	TRACE_EVENT_TEMPORARY = 1u << 0, /* on a free: this thread's next heap event after allocating this block (filled by the model; not stored, derivable) */
+};
+
+/* A new stack: id is implied by order (1, 2, ...). parent_id < id. */
+struct trace_stack {
+	uint32_t parent_id;
+	uint32_t module_id; /* index from 1; 0 none (JIT, anonymous); TRACE_MODULE_MARK: pc is a mark */
+	uint64_t pc;        /* run-time return address; TRACE_PC_EXACT set: the pc itself, else look up pc - 1 */
+};
+#define TRACE_MODULE_MARK 0xffffffffu
+#define TRACE_PC_EXACT (1ull << 63)
+enum trace_mark { TRACE_MARK_CUT = 1, TRACE_MARK_NODE_CAP = 2, TRACE_MARK_NO_STACK = 3 };
+
+struct trace_module {
+	uint32_t module_id; /* from 1, in order */
+	uint64_t bias;      /* run-time address = bias + ELF address */
+	uint64_t start;
+	uint64_t end;
+	uint64_t mapped_ns; /* when it appeared; unmapped_ns UINT64_MAX while mapped */
+	uint64_t unmapped_ns;
+	uint8_t build_id[64];
+	uint32_t build_id_bytes;
+	const char *path; /* borrowed; "[vdso]" for the vdso */
+};
+
+struct trace_thread {
+	uint32_t thread_id;
+	uint32_t tid;
+	uint64_t start_ns;
+	uint64_t end_ns;  /* UINT64_MAX while it lives */
+	char name[16];    /* NUL-terminated */
+};
+
+/* Memory of the process from outside, once per second or faster. */
+struct trace_sample {
+	uint64_t time_ns;
+	uint64_t rss_bytes;
+	uint64_t pss_bytes;       /* 0 unknown */
+	uint64_t anon_bytes;      /* anonymous resident; 0 unknown */
+	uint64_t agent_bytes;     /* the agent's share of the RSS, about */
+	uint64_t cgroup_bytes;    /* memory.current; 0 unknown */
+	uint64_t cgroup_limit_bytes; /* 0 none or unknown */
+};
+
+/* Mapped memory, apart from the heap. */
+enum trace_map_op {
+	TRACE_MAP = 0,
+	TRACE_UNMAP = 1,
+	TRACE_MAP_PROTECT = 2,
+	TRACE_MAP_ADVISE = 3,
+	TRACE_MAP_BRK = 4, /* address = old break, bytes = new break */
+};
+struct trace_map_event {
+	uint64_t time_ns;
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t moved_from; /* mremap: the old address; 0 otherwise */
+	uint32_t stack_id;
+	uint32_t thread_id;
+	uint32_t prot_or_advice;
+	uint32_t flags; /* mmap's flags; TRACE_MAP_FILE set when a file is behind it */
+	uint8_t op;     /* enum trace_map_op */
+};
+#define TRACE_MAP_FILE (1u << 31)
+
+/*
+ * Aggregates of one stack within one slice, or (slice_id == 0 rows merged by
+ * the reader) of a whole section. Logarithmic buckets: bucket b counts values v
+ * with floor(log2(v)) + 1 == b, bucket 0 counts v == 0; sizes in bytes,
+ * lifetimes in microseconds.
+ */
+enum { TRACE_BUCKETS = 48 };
+struct trace_death { /* deaths in this slice of blocks born in birth_slice */
+	uint32_t birth_slice;
+	uint64_t count;
+	uint64_t bytes;
+};
+struct trace_slice_row {
+	uint32_t stack_id;
+	uint64_t births;      /* allocations (ALLOC and REALLOC_ALLOC) */
+	uint64_t birth_bytes;
+	uint64_t temporary;
+	uint64_t failed;
+	uint32_t death_count; /* entries in deaths[] */
+	const struct trace_death *deaths; /* borrowed; sorted by birth_slice */
+	uint16_t size_bucket_count, life_bucket_count; /* entries below */
+	const struct trace_bucket *sizes; /* births by size; borrowed; sorted */
+	const struct trace_bucket *lives; /* deaths by lifetime */
+	bool peak_known;      /* the next two are valid: the stack's share of the peak changed in this slice */
+	uint64_t peak_count;
+	uint64_t peak_bytes;
+};
+struct trace_bucket {
+	uint32_t bucket;
+	uint32_t reserved;
+	uint64_t count;
+};
+/* A slice: numbered from 0; covers events (end of the previous, end_ns]. */
+struct trace_slice {
+	uint32_t slice_id;
+	uint64_t start_ns, end_ns;
+	uint64_t first_event, event_count; /* ordinals of heap events in the section */
+	uint64_t live_bytes, live_blocks;  /* at its end */
+	uint64_t min_live_bytes, max_live_bytes, max_live_time_ns; /* within it */
+	uint64_t births, birth_bytes, deaths, death_bytes, temporary;
+	uint64_t mapped_bytes; /* at its end */
+	/* running totals of the section so far: */
+	uint64_t peak_bytes, peak_blocks, peak_time_ns;
+	/* all shares of the peak that changed since the last slice are in the rows; a new peak
+	 * makes every other stack's share what it was live then: see docs/figures.md */
+	uint32_t row_count;
+	const struct trace_slice_row *rows; /* borrowed; sorted by stack_id */
+};
+
+/* A resolved frame of a (module, address): stored so that a trace carries its names. */
+struct trace_symbol {
+	uint32_t module_id;
+	uint64_t address; /* run-time address that was looked up (return address - 1, or exact pc) */
+	const char *function; /* borrowed; NULL = unknown */
+	const char *file;     /* NULL = unknown */
+	uint32_t line, column;
+	uint8_t inlined; /* 1: inlined into the next record of the same address */
+	uint8_t source;  /* enum trace_symbol_source */
+	uint8_t kind, reserved;
+};
+enum trace_symbol_source { TRACE_SYM_NONE = 0, TRACE_SYM_DWARF = 1, TRACE_SYM_SYMTAB = 2, TRACE_SYM_DYNSYM = 3, TRACE_SYM_JIT = 4 };
+
+/* What was started, how, with what. Strings are borrowed. Never the environment. */
+struct trace_meta {
+	const char *tool_version;
+	const char *program;    /* path of the executable */
+	const char *command;    /* arguments joined by spaces, quoted where needed */
+	const char *host;
+	const char *mode;       /* "exact" */
+	const char *source;     /* "run", "attach", "import:heaptrack" ... */
+	const char *clock;      /* "tsc" or "monotonic" */
+	uint32_t pid, ppid;
+	uint64_t start_unix_ns; /* wall clock at time_ns == 0 */
+	uint64_t page_bytes, machine_bytes;
+	bool addresses, free_stacks;
+	uint32_t depth;
+};
+
+enum trace_end_cause {
+	TRACE_END_UNKNOWN = 0, /* file without its end: still written, or the collector was killed */
+	TRACE_END_EXIT = 1,    /* status = exit status */
+	TRACE_END_SIGNAL = 2,  /* status = signal number */
+	TRACE_END_EXEC = 3,
+	TRACE_END_DETACHED = 4,
+	TRACE_END_STOPPED = 5, /* time or size limit; the program went on */
+	TRACE_END_AGENT_OFF = 6,
+	TRACE_END_OOM = 7,
+	TRACE_END_DISK_FULL = 8,
+};
+struct trace_end {
+	uint32_t cause;
+	int32_t status;
+	uint64_t duration_ns;
+	uint64_t lost_events, cut_stacks, fp_frames, waited_ns;
+	uint64_t agent_bytes, collector_cpu_ns, collector_bytes;
+	uint64_t freed_unseen, freed_older, children_not_recorded;
+	uint32_t off_reason;      /* enum wire_off_reason */
+	uint64_t events_not_stored; /* after --max-file-size or disk full: counted in aggregates only */
+	char note[200]; /* a sentence for the user, or "" */
+};
