@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Demangling by libiberty. Names come from hostile files: a few hundred bytes of
+ * C++ substitutions can stand for gigabytes of text, so the printer is left by
+ * longjmp once the caller's room is full. It keeps its state on the stack, so
+ * nothing is lost by that.
+ *
+ * Known limits: a mangled name over MANGLED_MAX bytes is shown as it is.
+ */
+#include "symbols/symbols.h"
+
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANGLED_MAX = 16 * 1024, D_MANGLED_MAX = 2 * 1024 };
+
+struct sink {
+	jmp_buf full;
+	char *out;
+	size_t used, room; /* room without the terminator */
+};
+
+static void append(const char *text, size_t bytes, void *opaque)
+{
+	struct sink *sink = opaque;
+	size_t fits = bytes < sink->room - sink->used ? bytes : sink->room - sink->used;
+	memcpy(sink->out + sink->used, text, fits);
+	sink->used += fits;
+	sink->out[sink->used] = '\0';
+	if (fits < bytes)
+		longjmp(sink->full, 1);
+}
+
+static void copy_cut(char *out, size_t out_bytes, const char *text)
+{
+	size_t bytes = strnlen(text, out_bytes - 1);
+	memcpy(out, text, bytes);
+	out[bytes] = '\0';
+}
+
+typedef int (*demangle_fn)(const char *name, int options, demangle_callbackref append,
+			   void *opaque);
+
+static bool demangle_with(demangle_fn demangle, const char *name, char *out, size_t out_bytes)
+{
+	struct sink sink = {.out = out, .room = out_bytes - 1};
+	if (setjmp(sink.full))
+		return true; /* cut, but a name */
+	return demangle(name, DMGL_PARAMS | DMGL_ANSI, append, &sink) && out[0];
+}
+
+static bool demangle_d(const char *name, char *out, size_t out_bytes)
+{
+	if (strlen(name) > D_MANGLED_MAX)
+		return false;
+	char *text = dlang_demangle(name, DMGL_PARAMS);
+	if (!text)
+		return false;
+	copy_cut(out, out_bytes, text);
+	free(text);
+	return true;
+}
+
+void symbols_demangle(const char *name, char *out, size_t out_bytes)
+{
+	bool itanium = !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2);
+	if (itanium && strnlen(name, MANGLED_MAX) < MANGLED_MAX &&
+	    (demangle_with(rust_demangle_callback, name, out, out_bytes) ||
+	     demangle_with(cplus_demangle_v3_callback, name, out, out_bytes)))
+		return;
+	if (!strncmp(name, "_D", 2) && demangle_d(name, out, out_bytes))
+		return;
+	copy_cut(out, out_bytes, name);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The set of open modules. Each is opened once, recognised by its build-id, and
+ * keeps its best symbol table until the set goes; a failure is kept as well.
+ */
+#include "symbols/symbols.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/memory.h"
+#include "symbols/debugfile.h"
+#include "symbols/elffile.h"
+#include "symbols/strpool.h"
+#include "symbols/table.h"
+
+#define MAX_BYTES_DEFAULT (512ull << 20)
+
+enum { NAME_ROOM = 32 * 1024, VDSO_MAX_BYTES = 16 * 4096 };
+
+struct symbols_module {
+	struct symbols_module *next;
+	const char *path;
+	uint8_t build_id[ELFFILE_BUILD_ID_MAX]; /* as asked for */
+	uint32_t build_id_bytes;
+	struct tm_error failure; /* code 0: usable */
+	struct elffile file;
+	struct elffile debug; /* elf NULL: there is none */
+	struct table table;
+};
+
+struct symbols {
+	struct symbols_options options;
+	const char *root; /* never NULL */
+	struct strpool *strings;
+	struct symbols_module *modules;
+	uint64_t table_bytes;
+};
+
+int symbols_new(const struct symbols_options *options, struct symbols **ret_symbols,
+		struct tm_error *err)
+{
+	struct symbols *s = tm_alloc(sizeof *s);
+	if (!s)
+		return tm_fail(err, -ENOMEM, "out of memory");
+	s->options = *options;
+	s->strings = strpool_new();
+	s->root = s->strings && options->root
+			  ? strpool_intern(s->strings, options->root, strlen(options->root))
+			  : "";
+	if (!s->strings || !s->root) {
+		symbols_free(s);
+		return tm_fail(err, -ENOMEM, "out of memory");
+	}
+	if (!s->options.max_bytes)
+		s->options.max_bytes = MAX_BYTES_DEFAULT;
+	*ret_symbols = s;
+	return 0;
+}
+
+static void module_done(struct symbols_module *module)
+{
+	table_done(&module->table);
+	if (module->debug.elf)
+		elffile_close(&module->debug);
+	if (module->file.elf)
+		elffile_close(&module->file);
+}
+
+struct symbols *symbols_free(struct symbols *s)
+{
+	if (!s)
+		return NULL;
+	for (struct symbols_module *module = s->modules, *next; module; module = next) {
+		next = module->next;
+		module_done(module);
+		tm_free(module);
+	}
+	strpool_free(s->strings);
+	return tm_free(s);
+}
+
+static int open_vdso(struct elffile *file, struct tm_error *err)
+{
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	if (!image)
+		return tm_fail(err, -ENOENT, "this process has no vdso");
+	const Elf64_Ehdr *header = image;
+	uint64_t bytes = header->e_shoff + (uint64_t)header->e_shnum * header->e_shentsize;
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG) || bytes > VDSO_MAX_BYTES)
+		return tm_fail(err, -ENOEXEC, "the vdso of this process is not understood");
+	return elffile_open_memory(file, image, bytes, err);
+}
+
+static bool same_build(const struct symbols_module *module, const struct elffile *file)
+{
+	return !module->build_id_bytes ||
+	       (module->build_id_bytes == file->build_id_bytes &&
+		!memcmp(module->build_id, file->build_id, file->build_id_bytes));
+}
+
+static int open_checked(struct symbols_module *module, const char *root, const char *path,
+			struct tm_error *err)
+{
+	int code = elffile_open(&module->file, root, path, err);
+	if (code)
+		return code;
+	if (same_build(module, &module->file))
+		return 0;
+	elffile_close(&module->file);
+	return tm_fail(err, -ESTALE,
+		       "'%s' is not the file that was recorded (its build-id differs): its "
+		       "functions are not named. Put the old file back to see them",
+		       path);
+}
+
+/* A file that was deleted while mapped may have come back under its name. */
+static const char *without_deleted(struct symbols *s, const char *path)
+{
+	static const char suffix[] = " (deleted)";
+	size_t bytes = strlen(path), cut = sizeof suffix - 1;
+	if (bytes <= cut || strcmp(path + bytes - cut, suffix))
+		return path;
+	const char *kept = strpool_intern(s->strings, path, bytes - cut);
+	return kept ? kept : path;
+}
+
+static int open_file(struct symbols *s, struct symbols_module *module, struct tm_error *err)
+{
+	if (!strcmp(module->path, "[vdso]")) {
+		int code = open_vdso(&module->file, err);
+		if (!code && !same_build(module, &module->file)) {
+			elffile_close(&module->file);
+			code = tm_fail(err, -ESTALE, "the vdso is of another kernel");
+		}
+		return code;
+	}
+	const char *path = without_deleted(s, module->path);
+	if (path[0] != '/')
+		return tm_fail(err, -ENOENT, "'%s' names no file", path);
+	int code = -ENOENT;
+	if (s->root[0])
+		code = open_checked(module, s->root, path, err);
+	if (!s->root[0] || (code && code != -ENOMEM)) {
+		struct tm_error plain = {0};
+		int again = open_checked(module, "", path, &plain);
+		/* What is wrong in the target's own root says more than what is missing in ours. */
+		if (!s->root[0] || !again || code == -ENOENT || code == -EACCES) {
+			code = again;
+			if (err)
+				*err = plain;
+		}
+	}
+	return code;
+}
+
+static int load_from(struct symbols *s, struct symbols_module *module, const struct elffile *file,
+		     uint32_t type, struct tm_error *err)
+{
+	uint64_t left = s->options.max_bytes - s->table_bytes;
+	int code = table_load(&module->table, file, type, left, err);
+	if (!code)
+		s->table_bytes += table_bytes(&module->table);
+	return code;
+}
+
+/* .symtab, else the debug file's, else .dynsym. */
+static int load_table(struct symbols *s, struct symbols_module *module, struct tm_error *err)
+{
+	struct tm_error reason;
+	int code = load_from(s, module, &module->file, SHT_SYMTAB, &reason);
+	if (code == -ENODATA && !s->options.no_debug_files && module->file.fd >= 0 &&
+	    !debugfile_open(&module->debug, &module->file, s->root,
+			    without_deleted(s, module->path))) {
+		code = load_from(s, module, &module->debug, SHT_SYMTAB, &reason);
+	}
+	if (code == -ENODATA)
+		code = load_from(s, module, &module->file, SHT_DYNSYM, &reason);
+	if (code)
+		return tm_fail(err, code, "'%s': %s", module->path, reason.text);
+	return 0;
+}
+
+static struct symbols_module *find_open(struct symbols *s, const char *path,
+					const uint8_t *build_id, uint32_t build_id_bytes)
+{
+	for (struct symbols_module *module = s->modules; module; module = module->next)
+		if (!strcmp(module->path, path) && module->build_id_bytes == build_id_bytes &&
+		    !memcmp(module->build_id, build_id, build_id_bytes))
+			return module;
+	return NULL;
+}
+
+static struct symbols_module *add_module(struct symbols *s, const char *path,
+					 const uint8_t *build_id, uint32_t build_id_bytes)
+{
+	struct symbols_module *module = tm_alloc(sizeof *module);
+	if (!module)
+		return NULL;
+	module->path = strpool_intern(s->strings, path, strlen(path));
+	if (!module->path)
+		return tm_free(module);
+	memcpy(module->build_id, build_id, build_id_bytes);
+	module->build_id_bytes = build_id_bytes;
+	module->next = s->modules;
+	s->modules = module;
+	return module;
+}
+
+int symbols_open(struct symbols *s, const char *path, const uint8_t *build_id,
+		 uint32_t build_id_bytes, struct symbols_module **ret_module, struct tm_error *err)
+{
+	if (build_id_bytes > ELFFILE_BUILD_ID_MAX)
+		return tm_fail(err, -EINVAL, "'%s' has an overlong build-id", path);
+	struct symbols_module *module = find_open(s, path, build_id, build_id_bytes);
+	if (!module) {
+		module = add_module(s, path, build_id, build_id_bytes);
+		if (!module)
+			return tm_fail(err, -ENOMEM, "out of memory");
+		if (!open_file(s, module, &module->failure) &&
+		    load_table(s, module, &module->failure))
+			module_done(module);
+		if (module->failure.code && s->options.warn)
+			s->options.warn(s->options.warn_ctx, module->failure.text);
+	}
+	if (module->failure.code) {
+		if (err)
+			*err = module->failure;
+		return module->failure.code;
+	}
+	*ret_module = module;
+	return 0;
+}
+
+size_t symbols_lookup(struct symbols *s, struct symbols_module *module, uint64_t elf_address,
+		      struct symbols_frame frames[SYMBOLS_CHAIN_MAX])
+{
+	const char *mangled = table_find(&module->table, elf_address);
+	if (!mangled)
+		return 0;
+	char name[NAME_ROOM];
+	symbols_demangle(mangled, name, sizeof name);
+	const char *function = strpool_intern(s->strings, name, strlen(name));
+	if (!function)
+		return 0;
+	frames[0] = (struct symbols_frame){.function = function, .source = module->table.source};
+	return 1;
+}
