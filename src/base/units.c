@@ -11,23 +11,25 @@ struct unit {
 	uint64_t size;
 };
 
-/* value / size with three digits that count. size is at least 1,000. */
+/* value / size in units of 1 / parts, rounded. 128 bits for values near 2^64. */
+static unsigned long long divide(uint64_t value, unsigned parts, uint64_t size)
+{
+	return (unsigned long long)(((unsigned __int128)value * parts + size / 2) / size);
+}
+
+/* value / size with three digits that count. */
 static void put_scaled(struct units_text *out, uint64_t value, uint64_t size, const char *name)
 {
-	/* Hundredths, rounded; the 128 bits are for values near 2^64. */
-	unsigned __int128 scaled = (unsigned __int128)value * 100 + size / 2;
-	uint64_t hundredths = (uint64_t)(scaled / size);
-	unsigned long long whole = hundredths / 100;
+	unsigned long long hundredths = divide(value, 100, size);
+	unsigned long long tenths = divide(value, 10, size);
 	if (hundredths < 1000)
-		snprintf(out->text, sizeof out->text, "%llu.%02llu %s", whole,
-			 (unsigned long long)(hundredths % 100), name);
-	else if (hundredths < 9995)
-		snprintf(out->text, sizeof out->text, "%llu.%llu %s",
-			 (unsigned long long)((hundredths + 5) / 100),
-			 (unsigned long long)((hundredths + 5) / 10 % 10), name);
+		snprintf(out->text, sizeof out->text, "%llu.%02llu %s", hundredths / 100,
+			 hundredths % 100, name);
+	else if (tenths < 1000)
+		snprintf(out->text, sizeof out->text, "%llu.%llu %s", tenths / 10, tenths % 10,
+			 name);
 	else
-		snprintf(out->text, sizeof out->text, "%llu %s",
-			 (unsigned long long)((hundredths + 50) / 100), name);
+		snprintf(out->text, sizeof out->text, "%llu %s", divide(value, 1, size), name);
 }
 
 /*
