@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A section made ready for views: stacks with names, and the figures of each. */
+#include "views/data.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+int view_input_read(struct trace_reader *reader, struct view_input *ret_input, struct tm_error *err)
+{
+	struct view_input input = {.complete = trace_reader_complete(reader)};
+	const struct trace_thread *threads;
+	int code = trace_reader_meta(reader, &input.meta, err);
+	if (!code)
+		code = trace_reader_end(reader, &input.end, err);
+	if (!code)
+		code = trace_reader_stacks(reader, &input.stacks, &input.stack_count, err);
+	if (!code)
+		code = trace_reader_modules(reader, &input.modules, &input.module_count, err);
+	if (!code)
+		code = trace_reader_symbols(reader, &input.symbols, &input.symbol_count, err);
+	if (!code)
+		code = trace_reader_threads(reader, &threads, &input.thread_count, err);
+	if (!code)
+		*ret_input = input;
+	return code;
+}
+
+struct collect {
+	struct view_data *data;
+	uint32_t *row_of; /* by node, plus 1; 0 = none yet */
+	size_t room;
+};
+
+static struct view_stack_row *row_for(struct collect *collect, uint32_t node)
+{
+	struct view_data *data = collect->data;
+	if (collect->row_of[node])
+		return &data->rows[collect->row_of[node] - 1];
+	if (data->row_count == collect->room) {
+		size_t room = collect->room * 2 + 256;
+		void *grown = tm_grow_array(data->rows, room, sizeof *data->rows);
+		if (!grown)
+			return NULL;
+		data->rows = grown;
+		collect->room = room;
+	}
+	struct view_stack_row *row = &data->rows[data->row_count++];
+	collect->row_of[node] = (uint32_t)data->row_count;
+	/* The empty stack has a site of its own, after all functions. */
+	uint32_t site = node ? data->names.nodes[node].site : (uint32_t)data->names.function_count;
+	*row = (struct view_stack_row){.stack = node, .site = site};
+	return row;
+}
+
+static int add_stack(void *ctx, const struct model_stack *stack)
+{
+	struct collect *collect = ctx;
+	size_t known = collect->data->input.stack_count;
+	uint32_t node = stack->stack_id < known ? collect->data->names.node_of[stack->stack_id] : 0;
+	struct view_stack_row *row = row_for(collect, node);
+	if (!row)
+		return -ENOMEM;
+	const struct view_figures figures = {{
+		[VIEW_ALLOCATIONS] = stack->allocations,
+		[VIEW_ALLOCATED_BYTES] = stack->allocated_bytes,
+		[VIEW_FREES] = stack->frees,
+		[VIEW_FREED_BYTES] = stack->freed_bytes,
+		[VIEW_TEMPORARY] = stack->temporary,
+		[VIEW_FAILED] = stack->failed,
+		[VIEW_PEAK_BLOCKS] = stack->peak_blocks,
+		[VIEW_PEAK_BYTES] = stack->peak_bytes,
+		[VIEW_UNFREED_BLOCKS] = stack->live_blocks,
+		[VIEW_UNFREED_BYTES] = stack->live_bytes,
+	}};
+	view_figures_add(&row->figures, &figures);
+	return 0;
+}
+
+int view_data_new(const struct view_input *input, struct view_data **ret_data, struct tm_error *err)
+{
+	struct view_data *data = tm_alloc(sizeof *data);
+	if (!data)
+		return tm_fail(err, -ENOMEM, "out of memory");
+	data->input = *input;
+	int code = names_init(&data->names, input, err);
+	if (code) {
+		tm_free(data);
+		return code;
+	}
+	struct collect collect = {.data = data};
+	collect.row_of = tm_alloc_array(data->names.node_count, sizeof *collect.row_of);
+	code = collect.row_of ? model_stacks(input->model, add_stack, &collect) : -ENOMEM;
+	tm_free(collect.row_of);
+	if (code) {
+		view_data_free(data);
+		return tm_fail(err, code, "out of memory");
+	}
+	*ret_data = data;
+	return 0;
+}
+
+struct view_data *view_data_free(struct view_data *data)
+{
+	if (!data)
+		return NULL;
+	names_done(&data->names);
+	tm_free(data->rows);
+	return tm_free(data);
+}
+
+const struct view_frame *view_next_frame(const struct view_data *data, uint32_t *cursor)
+{
+	if (!*cursor || *cursor >= data->names.node_count)
+		return NULL;
+	const struct names_node *node = &data->names.nodes[*cursor];
+	*cursor = node->parent;
+	return &data->names.frames[node->frame];
+}
+
+const char *view_module_name(const char *module)
+{
+	const char *slash = strrchr(module, '/');
+	return slash ? slash + 1 : module;
+}
+
+const struct view_stack_row *view_stacks(const struct view_data *data, size_t *ret_count)
+{
+	*ret_count = data->row_count;
+	return data->rows;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Front door of the views: facts of a section (a trace file's, a live
+ * session's, an imported one's) become rows that a terminal, a page or an export
+ * shows. Every view is a const descriptor: its name, its columns, and the
+ * function that fills its rows.
+ *
+ * Words:
+ *   frame  a function in a stack, with file and line where known
+ *   site   a function that allocates: the innermost frame of a stack that is not
+ *          an entry point of an allocator
+ *   self   figures of the stacks whose site a function is
+ *
+ * Not thread-safe. Everything returned is borrowed from the struct view_data
+ * unless said otherwise.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "model/model.h"
+#include "trace/records.h"
+#include "trace/trace.h"
+
+/* ---- figures and columns ---- */
+
+enum view_figure {
+	VIEW_ALLOCATIONS,
+	VIEW_ALLOCATED_BYTES,
+	VIEW_FREES,
+	VIEW_FREED_BYTES,
+	VIEW_TEMPORARY,
+	VIEW_FAILED,
+	VIEW_PEAK_BLOCKS,
+	VIEW_PEAK_BYTES,
+	VIEW_UNFREED_BLOCKS,
+	VIEW_UNFREED_BYTES,
+	VIEW_FIGURE_COUNT,
+};
+struct view_figures {
+	uint64_t of[VIEW_FIGURE_COUNT];
+};
+enum view_unit { VIEW_UNIT_COUNT, VIEW_UNIT_BYTES };
+struct view_column {
+	const char *key;   /* in JSON and other exports */
+	const char *title; /* for people */
+	enum view_unit unit;
+};
+/* By enum view_figure. */
+extern const struct view_column view_columns[VIEW_FIGURE_COUNT];
+
+/* ---- the facts of a section ---- */
+
+struct view_input { /* all borrowed; must outlive the view_data */
+	const struct model *model;
+	const struct trace_meta *meta;
+	const struct trace_end *end;
+	const struct trace_stack *stacks; /* [0] is the empty stack */
+	size_t stack_count;
+	const struct trace_module *modules; /* by module_id; [0] unused */
+	size_t module_count;
+	const struct trace_symbol *symbols; /* sorted by (module_id, address), innermost first */
+	size_t symbol_count;
+	size_t thread_count;
+	bool complete;	/* the section has its end, and so all its symbols */
+	bool no_lookup; /* do not look for missing names in the files of this machine */
+};
+/* All of the reader's selected section but the model. */
+TM_MUST_CHECK int view_input_read(struct trace_reader *reader, struct view_input *ret_input,
+				  struct tm_error *err);
+
+struct view_data;
+/* Names and merges the stacks; O(stacks). -ENOMEM, -EBADMSG for ids that make no sense. */
+TM_MUST_CHECK int view_data_new(const struct view_input *input, struct view_data **ret_data,
+				struct tm_error *err);
+struct view_data *view_data_free(struct view_data *data);
+
+/* ---- frames ---- */
+
+struct view_frame {
+	const char *function; /* NULL = no name */
+	const char *module;   /* path, "[vdso]", "[anonymous]", "[mark]" */
+	const char *file;     /* NULL = unknown */
+	uint32_t line, column;
+	uint64_t address;     /* in the ELF file; at run time when there is none */
+	uint32_t function_id; /* the same for all frames of this function of this module */
+	uint8_t source;	      /* enum trace_symbol_source */
+	bool inlined;	      /* into the next frame */
+	bool is_allocator;    /* an entry point of an allocator */
+	bool is_root; /* main, _start, start_thread: what is outside of it is start-up code */
+};
+
+/*
+ * Walks a stack from the innermost frame outwards: start with cursor =
+ * row.stack; NULL at the end.
+ */
+const struct view_frame *view_next_frame(const struct view_data *data, uint32_t *cursor);
+
+/* "libfoo.so" of a module's path. Points into it. */
+const char *view_module_name(const char *module);
+
+/* ---- views ---- */
+
+struct view_stack_row {
+	uint32_t stack; /* for view_next_frame() */
+	uint32_t site;	/* function_id */
+	struct view_figures figures;
+};
+struct view_row {
+	const char *function; /* NULL = no name */
+	const char *module;
+	struct view_figures self;
+	struct view_figures inclusive;	     /* filled by the view "functions" only */
+	const struct view_stack_row *stacks; /* the largest first; of sites only */
+	size_t stack_count;
+};
+struct view_rows {
+	struct view_row *rows; /* the largest first */
+	size_t count;
+	struct view_stack_row *stacks; /* what the rows point into */
+};
+
+struct view {
+	const char *name;  /* "peak" */
+	const char *title; /* "Sites by their share of the peak" */
+	enum view_figure order;
+	enum view_figure columns[4]; /* what to show beside the name, the first is the order */
+	size_t column_count;
+	int (*fill)(const struct view *view, const struct view_data *data,
+		    struct view_rows *ret_rows, struct tm_error *err);
+};
+extern const struct view view_list[];
+extern const size_t view_count;
+
+/* NULL if there is none of that name. */
+const struct view *view_find(const char *name);
+/* Rows with 0 in the view's order are left out (not by "functions"). -ENOMEM. */
+TM_MUST_CHECK int view_fill(const struct view *view, const struct view_data *data,
+			    struct view_rows *ret_rows, struct tm_error *err);
+void view_rows_done(struct view_rows *rows);
+
+/* Every stack with its figures, in order of appearance. */
+const struct view_stack_row *view_stacks(const struct view_data *data, size_t *ret_count);
+
+/* ---- the resident set ---- */
+
+struct view_rss {
+	bool known; /* there was a sample; else all is 0 */
+	uint64_t rss_bytes, time_ns, heap_bytes, mapped_bytes, agent_bytes;
+	int64_t rest_bytes; /* rss - heap - mapped - agent; below 0: asked for and never touched */
+	uint64_t anonymous_bytes; /* without the agent; 0 = unknown */
+	uint64_t explained_bytes; /* of anonymous_bytes, by recorded blocks */
+	const char *cause;	  /* a sentence if less than half is explained, else NULL */
+	const char *advice;	  /* what to do about it; NULL with cause */
+};
+void view_rss(const struct view_data *data, struct view_rss *ret_rss);
