@@ -9,7 +9,7 @@ DESTDIR ?=
 .PHONY: all packages demo test test-long bench install dist format clean help
 
 all: $(BUILD)/build.ninja ## build build/tidemark and build/libtidemark.so
-	ninja -C $(BUILD)
+	ninja -C $(BUILD) tidemark libtidemark.so
 
 packages: ## install the Debian packages of packages.txt that are missing
 	tools/install-packages
@@ -17,7 +17,7 @@ packages: ## install the Debian packages of packages.txt that are missing
 $(BUILD)/build.ninja: packages.txt
 	tools/install-packages
 	test -f $@ || meson setup $(BUILD)
-	touch $@
+	touch -c $@
 
 demo: all ## record a real program and show the report
 	tools/demo $(BUILD)
@@ -32,10 +32,12 @@ bench: all ## measure against the bare program and heaptrack
 	bench/run $(BUILD)
 
 install: all ## install into PREFIX (default /usr/local), below DESTDIR
-	tools/install-tree $(BUILD) "$(DESTDIR)" "$(PREFIX)"
+	meson configure $(BUILD) -Dprefix="$(abspath $(PREFIX))"
+	ninja -C $(BUILD) tidemark libtidemark.so
+	meson install -C $(BUILD) --quiet --no-rebuild $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
 
-dist: all ## source archive with checksums and a .deb in dist/
-	tools/make-dist $(BUILD)
+dist: ## source archive with checksums and a .deb in dist/
+	tools/make-dist
 
 format: ## rewrite all sources in the house format
 	tools/format
