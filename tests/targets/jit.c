@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Code made at run time. Built with -fno-omit-frame-pointer. Modes:
+ *   frame     JIT code with a frame pointer and no unwind information at all
+ *   register  JIT code without a frame pointer, described by __register_frame
+ *   replaced  the same page holds first one, then another such function
+ */
+#include "ledger.h"
+
+LEDGER_SITE(jit_target);
+LEDGER_SITE(jit_caller);
+
+typedef void *(*jit_fn)(size_t bytes);
+extern void __register_frame(void *begin);
+extern void __deregister_frame(void *begin);
+
+enum { CALLS = 300 };
+
+SITE void *jit_target(size_t n)
+{
+	return ledger_alloc(&jit_target_site, malloc(n), n);
+}
+
+SITE void *jit_caller(jit_fn code, size_t n)
+{
+	void *block = code(n);
+	void *own = ledger_alloc(&jit_caller_site, malloc(n), n);
+	ledger_free(&jit_caller_site, own, n);
+	free(own);
+	return block;
+}
+
+static unsigned char *page(void)
+{
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(at != MAP_FAILED, "mmap failed");
+	return at;
+}
+
+/* push rbp; mov rbp,rsp; mov rax,target; call rax; pop rbp; ret */
+static void emit_frame(unsigned char *at, void *target)
+{
+	static const unsigned char head[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8};
+	static const unsigned char tail[] = {0xff, 0xd0, 0x5d, 0xc3};
+	memcpy(at, head, sizeof head);
+	memcpy(at + sizeof head, &target, 8);
+	memcpy(at + sizeof head + 8, tail, sizeof tail);
+}
+
+/* sub rsp,24; mov rax,target; call rax; add rsp,24; ret */
+static void emit_frameless(unsigned char *at, void *target)
+{
+	static const unsigned char head[] = {0x48, 0x83, 0xec, 0x18, 0x48, 0xb8};
+	static const unsigned char tail[] = {0xff, 0xd0, 0x48, 0x83, 0xc4, 0x18, 0xc3};
+	memcpy(at, head, sizeof head);
+	memcpy(at + sizeof head, &target, 8);
+	memcpy(at + sizeof head + 8, tail, sizeof tail);
+}
+
+SITE void call_often(unsigned char *code)
+{
+	for (size_t i = 1; i <= CALLS; i++) {
+		void *block = jit_caller((jit_fn)(void *)code, i);
+		if (i % 3 == 0)
+			continue;
+		ledger_free(&jit_target_site, block, i);
+		free(block);
+	}
+}
+
+/* A CIE and an FDE: CFA = rsp + 8, after the first instruction rsp + 32. */
+static void describe(unsigned char *frame, unsigned char *code)
+{
+	static const unsigned char cie[] = {
+		20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0, 0, 0, 0, 0,
+	};
+	uint32_t length = 28, offset = 28;
+	uint64_t start = (uint64_t)(uintptr_t)code, bytes = 25;
+	memset(frame, 0, 128);
+	memcpy(frame, cie, sizeof cie);
+	memcpy(frame + 24, &length, 4);
+	memcpy(frame + 28, &offset, 4);
+	memcpy(frame + 32, &start, 8);
+	memcpy(frame + 40, &bytes, 8);
+	frame[48] = 0x44; /* advance 4 */
+	frame[49] = 0x0e; /* def_cfa_offset 32 */
+	frame[50] = 32;
+}
+
+static void mode_register(void)
+{
+	static unsigned char frame[128] __attribute__((aligned(8)));
+	unsigned char *code = page();
+	emit_frameless(code, (void *)jit_target);
+	describe(frame, code);
+	__register_frame(frame);
+	call_often(code);
+	__deregister_frame(frame);
+}
+
+static void mode_replaced(void)
+{
+	unsigned char *code = page();
+	for (int round = 0; round < 20; round++) {
+		if (round % 2)
+			emit_frame(code, (void *)jit_target);
+		else
+			emit_frameless(code, (void *)jit_target);
+		call_often(code);
+	}
+	munmap(code, 4096);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	ledger_open("");
+	if (!strcmp(mode, "frame")) {
+		unsigned char *code = page();
+		emit_frame(code, (void *)jit_target);
+		call_often(code);
+		ledger_stack("jit_target ? jit_caller call_often main", CALLS);
+	} else if (!strcmp(mode, "register")) {
+		mode_register();
+	} else if (!strcmp(mode, "replaced")) {
+		mode_replaced();
+	} else {
+		check(0, "usage: jit MODE");
+	}
+	ledger_print(mode, LEDGER_EXACT | LEDGER_PEAK);
+	return 0;
+}

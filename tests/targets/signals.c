@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocation in signal handlers. "storm" and "jump" are linked with bump.so,
+ * whose malloc may be interrupted by itself; so the handler really falls into
+ * the middle of the profiler's code. Modes:
+ *   raise     handler on the normal stack, called synchronously
+ *   alt       the same on an alternate stack
+ *   nested    a handler that raises another signal, both allocate
+ *   storm     a 50 us timer whose handler allocates, on the normal stack
+ *   storm_alt the same on an alternate stack
+ *   jump      the timer's handler leaves by siglongjmp in the middle of anything
+ *   longjmp   longjmp over frames that have allocated
+ *   segv      SIGSEGV on a guard page as control flow, with allocation in it
+ */
+#include "ledger.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/time.h>
+
+LEDGER_SITE(handler_malloc);
+LEDGER_SITE(inner_malloc);
+LEDGER_SITE(main_malloc);
+LEDGER_SITE(after_malloc);
+
+enum { ROUNDS = 300, STORM_SIGNALS = 2000, JUMPS = 1500 };
+static char alternate[1 << 16];
+static volatile sig_atomic_t signals;
+static sigjmp_buf escape;
+
+SITE void *handler_malloc(size_t n)
+{
+	return ledger_alloc(&handler_malloc_site, malloc(n), n);
+}
+
+SITE void *inner_malloc(size_t n)
+{
+	return ledger_alloc(&inner_malloc_site, malloc(n), n);
+}
+
+SITE void *main_malloc(size_t n)
+{
+	return ledger_alloc(&main_malloc_site, malloc(n), n);
+}
+
+SITE void *after_malloc(size_t n)
+{
+	return ledger_alloc(&after_malloc_site, malloc(n), n);
+}
+
+static void main_pair(size_t i)
+{
+	void *kept = main_malloc(i % 64);
+	void *gone = main_malloc(i % 200);
+	ledger_free(&main_malloc_site, gone, i % 200);
+	free(gone);
+	KEEP(kept);
+}
+
+SITE void on_signal(int number)
+{
+	(void)number;
+	size_t n = (size_t)++signals;
+	void *kept = handler_malloc(n % 64);
+	void *gone = handler_malloc(n % 128);
+	ledger_free(&handler_malloc_site, gone, n % 128);
+	free(gone);
+	KEEP(kept);
+}
+
+SITE void on_nested(int number)
+{
+	(void)number;
+	void *kept = inner_malloc(24);
+	raise(SIGUSR2);
+	KEEP(kept);
+}
+
+SITE void on_jump(int number)
+{
+	(void)number;
+	signals++;
+	siglongjmp(escape, 1);
+}
+
+static void handle(int number, void (*handler)(int), int flags)
+{
+	struct sigaction action;
+	memset(&action, 0, sizeof action);
+	action.sa_handler = handler;
+	action.sa_flags = flags;
+	check(sigaction(number, &action, NULL) == 0, "sigaction failed");
+	if (flags & SA_ONSTACK) {
+		stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
+		check(sigaltstack(&stack, NULL) == 0, "sigaltstack failed");
+	}
+}
+
+static void storm(long period_us)
+{
+	struct itimerval timer = {{0, period_us}, {0, period_us}};
+	check(setitimer(ITIMER_REAL, &timer, NULL) == 0, "setitimer failed");
+}
+
+static void mode_raise(int flags)
+{
+	handle(SIGUSR1, on_signal, flags);
+	for (size_t i = 1; i <= ROUNDS; i++) {
+		main_pair(i);
+		raise(SIGUSR1);
+	}
+}
+
+static void mode_nested(void)
+{
+	handle(SIGUSR1, on_nested, 0);
+	handle(SIGUSR2, on_signal, SA_ONSTACK);
+	for (size_t i = 1; i <= ROUNDS; i++) {
+		raise(SIGUSR1);
+		main_pair(i);
+	}
+}
+
+static void mode_storm(int flags)
+{
+	handle(SIGALRM, on_signal, flags | SA_RESTART);
+	storm(50);
+	for (size_t i = 1; signals < STORM_SIGNALS; i++)
+		main_pair(i);
+	storm(0);
+}
+
+SITE void jumped_over(size_t i)
+{
+	void *block = malloc(i % 100); /* not in the ledger: the jump may fall inside */
+	KEEP(block);
+	free(block);
+}
+
+/* What is recorded while jumping is not known; what comes after must be exact. */
+static void mode_jump(void)
+{
+	volatile size_t i = 0;
+	handle(SIGALRM, on_jump, SA_NODEFER);
+	if (sigsetjmp(escape, 1) == 0)
+		storm(50);
+	if (signals < JUMPS)
+		for (;;)
+			jumped_over(++i);
+	storm(0);
+	handle(SIGALRM, SIG_IGN, 0);
+	for (size_t n = 1; n <= 1000; n++) {
+		void *block = after_malloc(n);
+		if (n % 4 == 0)
+			continue;
+		ledger_free(&after_malloc_site, block, n);
+		free(block);
+	}
+}
+
+static jmp_buf out;
+
+SITE void jump_out(void)
+{
+	longjmp(out, 1);
+}
+
+SITE void dive_and_jump(int depth)
+{
+	void *block = inner_malloc((size_t)depth);
+	if (depth == 0)
+		jump_out();
+	else
+		dive_and_jump(depth - 1);
+	KEEP(block);
+}
+
+static void mode_longjmp(void)
+{
+	for (volatile size_t i = 1; i <= ROUNDS; i++) {
+		if (setjmp(out) == 0)
+			dive_and_jump((int)(i % 30));
+		main_pair(i);
+	}
+}
+
+static void mode_segv(void)
+{
+	char *guard = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(guard != MAP_FAILED, "mmap failed");
+	handle(SIGSEGV, on_jump, SA_NODEFER | SA_ONSTACK);
+	for (volatile size_t i = 1; i <= ROUNDS; i++) {
+		main_pair(i);
+		if (sigsetjmp(escape, 1) == 0)
+			*(volatile char *)guard = 1;
+		main_pair(i + 1);
+	}
+	check(signals == ROUNDS, "a fault was lost");
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+	unsigned flags = LEDGER_EXACT | LEDGER_PEAK;
+	ledger_open("");
+	if (!strcmp(mode, "raise"))
+		mode_raise(0);
+	else if (!strcmp(mode, "alt"))
+		mode_raise(SA_ONSTACK);
+	else if (!strcmp(mode, "nested"))
+		mode_nested();
+	else if (!strcmp(mode, "longjmp"))
+		mode_longjmp();
+	else if (!strcmp(mode, "segv"))
+		mode_segv();
+	else if (!strcmp(mode, "storm"))
+		mode_storm(0), flags = LEDGER_EXACT | LEDGER_FUZZY;
+	else if (!strcmp(mode, "storm_alt"))
+		mode_storm(SA_ONSTACK), flags = LEDGER_EXACT | LEDGER_FUZZY;
+	else if (!strcmp(mode, "jump"))
+		mode_jump(), flags = 0;
+	else
+		check(0, "usage: signals MODE");
+	ledger_print(mode, flags);
+	return 0;
+}
