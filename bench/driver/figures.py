@@ -79,7 +79,7 @@ def geometric_mean(values):
 
 
 def agent_limit_bytes(sample):
-    """The promised bound; where the number of nodes is not in the report, that of stacks stands in (a tighter bound)."""
+    """The promised bound; where the report does not say the number of nodes, that of stacks makes it tighter."""
     nodes = sample.get("stack_nodes", sample.get("stacks", 0))
     return AGENT_BASE_BYTES + AGENT_NODE_BYTES * nodes + AGENT_THREAD_BYTES * sample.get("threads", 1)
 
@@ -162,3 +162,24 @@ def memory_verdicts(cells):
         worst = max(samples, key=lambda sample: sample["collector_rss_bytes"] - collector_limit_bytes(sample))
         yield at_most("%s: collector MiB" % cell.name, worst["collector_rss_bytes"] / MIB,
                       collector_limit_bytes(worst) / MIB, "%.1f")
+
+
+class Results:
+    """All that one run of the bench has found."""
+
+    def __init__(self, rounds):
+        self.rounds = rounds
+        self.programs = []
+        self.cells = {}
+        self.replays = []  # (title, text)
+        self.skipped = []  # (name, why)
+        self.notes = []
+
+    def verdicts(self):
+        yield from micro_verdicts(self.cells)
+        yield from thread_verdicts(self.cells)
+        yield from program_verdicts(self.programs, self.cells)
+        yield from memory_verdicts(self.cells)
+
+    def has_own_failures(self):
+        return any(tool.startswith("tidemark") for cell in self.cells.values() for tool in cell.failures)

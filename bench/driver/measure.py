@@ -37,6 +37,11 @@ def busy_seconds():
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
+def own_seconds():
+    """CPU seconds of this process and of all children that it has waited for."""
+    return sum(os.times()[:4])
+
+
 def sample_memory(pid, run):
     try:
         with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as status:
@@ -91,8 +96,7 @@ def execute(command, folder, env=None, address_limit=0, time_limit_s=120, watch_
     """Runs `command` to its end with its output in `folder`. `client` is called beside it (a server's load)."""
     run = Run()
     out_path, err_path = os.path.join(folder, "stdout"), os.path.join(folder, "stderr")
-    foreign = busy_seconds()
-    client_cpu = os.times()
+    foreign, own = busy_seconds(), own_seconds()
     with open(out_path, "wb") as out, open(err_path, "wb") as err:
         begin = time.monotonic()
         process = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -108,9 +112,7 @@ def execute(command, folder, env=None, address_limit=0, time_limit_s=120, watch_
         process.returncode = run.status
     kill_session(process.pid)
     run.cpu_s = usage.ru_utime + usage.ru_stime
-    client_now = os.times()
-    own = run.cpu_s + sum(client_now[:4]) - sum(client_cpu[:4])
-    run.foreign_share = max(0.0, (busy_seconds() - foreign - own) / run.wall_s)
+    run.foreign_share = max(0.0, (busy_seconds() - foreign - (own_seconds() - own)) / run.wall_s)
     with open(out_path, encoding="utf-8", errors="replace") as out:
         run.output = out.read()
     with open(err_path, encoding="utf-8", errors="replace") as err:

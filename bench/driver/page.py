@@ -8,8 +8,8 @@ import time
 from driver import figures
 
 
-def number(value, form="%.1f", missing="-"):
-    return missing if value is None else form % value
+def number(value, form="%.1f", scale=1.0):
+    return "-" if value is None else form % (value * scale)
 
 
 def with_spread(cell, tool, key, form, scale=1.0):
@@ -49,14 +49,22 @@ def field_of(path, name):
     return "unknown"
 
 
+def clock_source():
+    try:
+        with open("/sys/devices/system/clocksource/clocksource0/current_clocksource", encoding="ascii") as text:
+            return text.read().strip()
+    except OSError:
+        return "unknown"
+
+
 def machine_section(tool):
     memory_kib = field_of("/proc/meminfo", "MemTotal").split()[0]
     facts = [
         "%d x %s, %.0f GiB, Linux %s, %s, glibc %s" % (
             os.cpu_count(), field_of("/proc/cpuinfo", "model name"), int(memory_kib) / (1 << 20), platform.release(),
             field_of("/etc/os-release", "PRETTY_NAME"), platform.libc_ver()[1]),
-        "clock source %s" % field_or(open_text("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
-        first_line([tool, "--version"]),
+        "clock source " + clock_source(),
+        first_line([tool, "--version"]) if os.path.exists(tool) else "tidemark: not built",
         first_line(["heaptrack", "--version"]),
         first_line(["gcc", "--version"]),
         first_line(["clang", "--version"]),
@@ -70,18 +78,6 @@ def machine_section(tool):
     return "## Machine\n" + "".join("- %s\n" % fact for fact in facts)
 
 
-def open_text(path):
-    try:
-        with open(path, encoding="utf-8") as text:
-            return text.read().strip()
-    except OSError:
-        return ""
-
-
-def field_or(text):
-    return text or "unknown"
-
-
 def micro_section(cells):
     rows = []
     for cell in cells:
@@ -92,14 +88,15 @@ def micro_section(cells):
         waited = cell.median("tidemark", "waited_ns")
         rows.append([
             cell.name, with_spread(cell, "bare", "loop_wall_ns", "%.1f"),
-            with_spread(cell, "heaptrack", "loop_wall_ns", "%.0f"), with_spread(cell, "tidemark", "loop_wall_ns", "%.1f"),
+            with_spread(cell, "heaptrack", "loop_wall_ns", "%.0f"),
+            with_spread(cell, "tidemark", "loop_wall_ns", "%.1f"),
             number(theirs, "%.0f"), number(ours), number(theirs / ours if ours and theirs else None, "%.1fx"),
             number(cell.added("heaptrack", "loop_cpu_ns"), "%.0f"), number(cell.added("tidemark", "loop_cpu_ns")),
             number(whole[0], "%.0f"), number(whole[1], "%.0f"),
             number(None if waited is None or not pairs else waited / pairs)])
     header = ["mode-depth-threads", "bare ns", "heaptrack ns", "tidemark ns", "added by heaptrack", "added by tidemark",
-              "times", "added CPU heaptrack", "added CPU tidemark", "whole command, heaptrack", "whole command, tidemark",
-              "waited"]
+              "times", "added CPU heaptrack", "added CPU tidemark", "whole command, heaptrack",
+              "whole command, tidemark", "waited"]
     return ("## Micro: ns per pair of malloc and free\n"
             "Inside the loop, median (min..max); with several threads wall is per pair of all threads together. "
             "*Whole command*: added wall time from start to end of the tool, per pair. *Waited*: time the threads "
@@ -116,10 +113,8 @@ def program_rows(programs, cells):
                number(cell.slowdown("heaptrack"), "%.2fx"), number(cell.slowdown("tidemark"), "%.2fx"),
                number(cell.heaptrack_share(), "%.2f"), number(cell.median("bare", "cpu_s"), "%.2f"),
                number(cell.median("tidemark", "target_cpu_s"), "%.2f"),
-               number(cell.median("tidemark", "collector_cpu_ns"), "%.2f", "-") if cell.median(
-                   "tidemark", "collector_cpu_ns") is None else "%.2f" % (cell.median("tidemark", "collector_cpu_ns") / 1e9),
-               "-" if cell.median("tidemark", "waited_ns") is None else "%.0f" % (
-                   cell.median("tidemark", "waited_ns") / 1e6)]
+               number(cell.median("tidemark", "collector_cpu_ns"), "%.2f", 1e-9),
+               number(cell.median("tidemark", "waited_ns"), "%.0f", 1e-6)]
 
 
 def program_section(programs, cells):
@@ -146,8 +141,9 @@ def file_section(programs, cells):
                      number(last.get("events", 0) / 1e6 / bare if bare else None), str(last.get("stacks", "-")),
                      number(cell.bytes_with_addresses(), "%.3f"),
                      number(cell.bytes_per_event(cell.no_addresses), "%.3f"),
-                     number(last.get("agent_bytes", 0) / figures.MIB), number(last["collector_rss_bytes"] / figures.MIB),
-                     number(last["collector_anon_bytes"] / figures.MIB)])
+                     number(last.get("agent_bytes"), scale=1 / figures.MIB),
+                     number(last["collector_rss_bytes"], scale=1 / figures.MIB),
+                     number(last["collector_anon_bytes"], scale=1 / figures.MIB)])
     header = ["program", "M events", "M events/s bare", "stacks", "bytes/event", "bytes/event --no-addresses",
               "agent MiB", "collector peak RSS MiB", "of it anonymous"]
     return "## File and memory\n" + table(header, rows)
@@ -158,35 +154,39 @@ def verdict_section(verdicts):
     return "## Promised figures\n" + table(["figure", "reached", "promised", ""], rows)
 
 
-def failure_section(cells, skipped, notes):
-    lines = ["- %s: skipped: %s\n" % item for item in skipped]
-    for cell in cells.values():
-        for tool, failures in cell.failures.items():
-            lines.append("- %s under %s: %d of the runs failed: %s\n" % (
-                cell.name, tool, len(failures), "; ".join(sorted(set(failures)))))
-        died = [sample["died"] for sample in cell.samples.get("heaptrack", []) if sample.get("died")]
-        if died:
-            lines.append("- %s under heaptrack: %s; measured with --raw instead (marked *raw*)\n" % (cell.name, died[0]))
-        foreign = [sample["foreign_share"] for samples in cell.samples.values() for sample in samples]
-        if foreign and max(foreign) > 0.1:
-            lines.append("- %s: other processes took up to %.0f %% of a core during a run\n" % (cell.name, 100 * max(foreign)))
-        if cell.cached:
-            lines.append("- %s: %s from an earlier run (marked *old*)\n" % (cell.name, ", ".join(sorted(cell.cached))))
-    lines += ["- %s\n" % note for note in notes]
-    return "## Failures and remarks\n" + ("".join(lines) or "None.\n")
+def cell_remarks(cell):
+    for tool, failures in cell.failures.items():
+        reasons = "; ".join(sorted(set(failures)))
+        yield "%s under %s: %d of the runs failed: %s" % (cell.name, tool, len(failures), reasons)
+    died = [sample["died"] for sample in cell.samples.get("heaptrack", []) if sample.get("died")]
+    if died:
+        yield "%s under heaptrack: %s; measured with --raw instead (marked *raw*)" % (cell.name, died[0])
+    foreign = max([sample["foreign_share"] for samples in cell.samples.values() for sample in samples], default=0)
+    if foreign > 0.1:
+        yield "%s: other processes took up to %.0f %% of a core during a run" % (cell.name, 100 * foreign)
+    if cell.cached:
+        yield "%s: %s from an earlier run (marked *old*)" % (cell.name, ", ".join(sorted(cell.cached)))
 
 
-def write(path, rounds, tool, programs, cells, replays, skipped, notes, verdicts):
-    micro = [cell for cell in cells.values() if cell.values("bare", "loop_wall_ns")]
-    parts = ["# Results\nMeasured by `make bench` on %s; %d rounds, in each round bare, heaptrack and tidemark one after "
-             "the other. Default options; file and symbols written.\n" % (time.strftime("%Y-%m-%d"), rounds),
-             verdict_section(verdicts)]
+def failure_section(results):
+    remarks = ["%s: skipped: %s" % item for item in results.skipped]
+    for cell in results.cells.values():
+        remarks += cell_remarks(cell)
+    remarks += results.notes
+    return "## Failures and remarks\n" + ("".join("- %s\n" % remark for remark in remarks) or "None.\n")
+
+
+def write(path, results, verdicts, tool):
+    micro = [cell for cell in results.cells.values() if cell.values("bare", "loop_wall_ns")]
+    parts = ["# Results\nMeasured by `make bench` on %s; %d rounds, in each of them bare, heaptrack and tidemark one "
+             "after the other. Default options; file and symbols written.\n" % (
+                 time.strftime("%Y-%m-%d"), results.rounds), verdict_section(verdicts)]
     if micro:
         parts.append(micro_section(micro))
-    if any(program.name in cells for program in programs):
-        parts += [program_section(programs, cells), file_section(programs, cells)]
-    for name, text in replays:
-        parts.append("## %s\n```\n%s\n```\n" % (name, text.strip()))
-    parts += [failure_section(cells, skipped, notes), machine_section(tool)]
+    if results.programs:
+        parts += [program_section(results.programs, results.cells), file_section(results.programs, results.cells)]
+    for title, text in results.replays:
+        parts.append("## %s\n```\n%s\n```\n" % (title, text.strip()))
+    parts += [failure_section(results), machine_section(tool)]
     with open(path, "w", encoding="utf-8") as page:
         page.write("\n".join(parts))

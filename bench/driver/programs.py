@@ -73,7 +73,8 @@ def rust(program, sources, folder, quick):
 def nim(program, sources, folder, quick):
     binary = os.path.join(folder, "tables")
     build([need("nim"), "c", "--hints:off", "--gc:orc", "-d:release", "-d:useMalloc",
-           "--nimcache:" + os.path.join(folder, "nimcache"), "-o:" + binary, os.path.join(sources, "tables.nim")], folder)
+           "--nimcache:" + os.path.join(folder, "nimcache"), "-o:" + binary,
+           os.path.join(sources, "tables.nim")], folder)
     program.command = [binary, "20" if quick else "40"]
 
 
