@@ -69,6 +69,16 @@ class Cell:
         ratios = [ratio for ratio in ratios if ratio]
         return statistics.median(ratios) if ratios else None
 
+    def collector_ns_per_event(self):
+        cpu_ns, events = self.median("tidemark", "collector_cpu_ns"), self.median("tidemark", "events")
+        return cpu_ns / events if cpu_ns and events else None
+
+    def target_ns_per_event(self):
+        """CPU that recording adds in the target."""
+        ours, bare = self.median("tidemark", "target_cpu_s"), self.median("bare", "cpu_s")
+        events = self.median("tidemark", "events")
+        return (ours - bare) * 1e9 / events if ours and bare and events else None
+
     def heaptrack_is_raw(self):
         return any(sample.get("raw") for sample in self.samples.get("heaptrack", []))
 

@@ -93,10 +93,10 @@ def micro_section(cells):
             number(theirs, "%.0f"), number(ours), number(theirs / ours if ours and theirs else None, "%.1fx"),
             number(cell.added("heaptrack", "loop_cpu_ns"), "%.0f"), number(cell.added("tidemark", "loop_cpu_ns")),
             number(whole[0], "%.0f"), number(whole[1], "%.0f"),
-            number(None if waited is None or not pairs else waited / pairs)])
+            number(None if waited is None or not pairs else waited / pairs), number(cell.collector_ns_per_event())])
     header = ["mode-depth-threads", "bare ns", "heaptrack ns", "tidemark ns", "added by heaptrack", "added by tidemark",
               "times", "added CPU heaptrack", "added CPU tidemark", "whole command, heaptrack",
-              "whole command, tidemark", "waited"]
+              "whole command, tidemark", "waited", "collector CPU per event"]
     return ("## Micro: ns per pair of malloc and free\n"
             "Inside the loop, median (min..max); with several threads wall is per pair of all threads together. "
             "*Whole command*: added wall time from start to end of the tool, per pair. *Waited*: time the threads "
@@ -114,17 +114,19 @@ def program_rows(programs, cells):
                number(cell.heaptrack_share(), "%.2f"), number(cell.median("bare", "cpu_s"), "%.2f"),
                number(cell.median("tidemark", "target_cpu_s"), "%.2f"),
                number(cell.median("tidemark", "collector_cpu_ns"), "%.2f", 1e-9),
-               number(cell.median("tidemark", "waited_ns"), "%.0f", 1e-6)]
+               number(cell.median("tidemark", "waited_ns"), "%.0f", 1e-6),
+               number(cell.target_ns_per_event(), "%.0f"), number(cell.collector_ns_per_event(), "%.0f")]
 
 
 def program_section(programs, cells):
     header = ["program", "bare s", "heaptrack s", "tidemark s", "heaptrack", "tidemark", "share of heaptrack's",
-              "CPU bare s", "CPU target s", "CPU collector s", "waited ms"]
+              "CPU bare s", "CPU target s", "CPU collector s", "waited ms", "target ns/event",
+              "collector ns/event"]
     in_mean = [cells[program.name] for program in programs if program.in_mean and program.name in cells]
     means = ["geometric mean", "", "", ""]
     means += [number(figures.geometric_mean([cell.slowdown(tool) for cell in in_mean]), "%.2fx")
               for tool in ("heaptrack", "tidemark")]
-    rows = list(program_rows(programs, cells)) + [means + [""] * 5]
+    rows = list(program_rows(programs, cells)) + [means + [""] * 7]
     return ("## Real programs: wall time of the whole command\nMedian (min..max). *Share*: what tidemark adds, divided "
             "by what heaptrack adds.\n\n" + table(header, rows))
 
