@@ -27,6 +27,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
+/* So that a level is one frame. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 enum {
 	LIVE_OBJECTS = 64,
 	SIZE_MIN = 16,
@@ -68,7 +71,7 @@ typedef void level_fn(struct worker *w, unsigned depth);
 
 static level_fn *const levels[LEVEL_KINDS];
 
-static inline uint64_t next_random(struct worker *w)
+static ALWAYS_INLINE uint64_t next_random(struct worker *w)
 {
 	w->random ^= w->random << 13;
 	w->random ^= w->random >> 7;
@@ -76,7 +79,7 @@ static inline uint64_t next_random(struct worker *w)
 	return w->random;
 }
 
-static inline void pair(struct worker *w)
+static ALWAYS_INLINE void pair(struct worker *w)
 {
 	uint64_t r = next_random(w);
 	void **object = &w->objects[r % LIVE_OBJECTS];
@@ -90,7 +93,7 @@ static inline void pair(struct worker *w)
 	w->pairs_left--;
 }
 
-static inline void call_level(struct worker *w, unsigned depth)
+static ALWAYS_INLINE void call_level(struct worker *w, unsigned depth)
 {
 	unsigned kind = depth;
 
@@ -100,7 +103,7 @@ static inline void call_level(struct worker *w, unsigned depth)
 }
 
 /* Pairs and moves of one frame of the walk, until it returns to its caller or the pairs are done. */
-static inline void walk(struct worker *w, unsigned depth)
+static ALWAYS_INLINE void walk(struct worker *w, unsigned depth)
 {
 	while (w->pairs_left > 0) {
 		uint64_t r = next_random(w) >> 20;
@@ -118,7 +121,7 @@ static inline void walk(struct worker *w, unsigned depth)
 	}
 }
 
-static inline void run_level(struct worker *w, unsigned depth)
+static ALWAYS_INLINE void run_level(struct worker *w, unsigned depth)
 {
 	if (depth < w->depth_low)
 		call_level(w, depth + 1);
