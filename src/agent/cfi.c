@@ -16,11 +16,12 @@ enum { PRESERVED = 1u << CFI_RBX | 1u << CFI_RBP | 0xfu << 12 };
 
 /* Where a ucontext at rsp has the registers, by DWARF number. */
 static const uint8_t ucontext_offset[CFI_REGISTERS] = {
-	144, 136, 152, 128, 112, 104, CFI_UCONTEXT_RBP, CFI_UCONTEXT_RSP, 40, 48, 56, 64, 72,
-	80,  88,  96,  CFI_UCONTEXT_RIP,
+	144, 136, 152, 128, 112, 104, CFI_UCONTEXT_RBP, CFI_UCONTEXT_RSP, 40, 48,
+	56,  64,  72,  80,  88,	 96,  CFI_UCONTEXT_RIP,
 };
 
-static bool bytes_at(const struct cfi_image *image, uintptr_t at, const uint8_t *bytes, size_t count)
+static bool bytes_at(const struct cfi_image *image, uintptr_t at, const uint8_t *bytes,
+		     size_t count)
 {
 	if (at < image->code_start || at >= image->code_end || image->code_end - at < count)
 		return false;
@@ -37,8 +38,7 @@ static bool is_trampoline(const struct cfi_image *image, uintptr_t at)
 	static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 	static const uint8_t narrow[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
-	return bytes_at(image, at, wide, sizeof wide) ||
-	       bytes_at(image, at, narrow, sizeof narrow);
+	return bytes_at(image, at, wide, sizeof wide) || bytes_at(image, at, narrow, sizeof narrow);
 }
 
 /* pc may be one less than the return address, which is then the trampoline's first byte. */

@@ -25,5 +25,4 @@ bool cfi_expr_eval(const struct cfi_expr_input *input, uint32_t place, const uin
  *   rsp + a + (((rip + b & 15) >= k) << s)
  * For a given pc it is rsp plus a constant, *ret_offset. False: another expression.
  */
-bool cfi_expr_plt(const struct cfi_image *image, uint32_t place, uintptr_t pc,
-		  int32_t *ret_offset);
+bool cfi_expr_plt(const struct cfi_image *image, uint32_t place, uintptr_t pc, int32_t *ret_offset);

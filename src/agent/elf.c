@@ -224,9 +224,9 @@ bool elf_module_init(struct elf_module *ret, uintptr_t bias, const Elf64_Dyn *dy
 struct search {
 	const struct elf_module *module;
 	const char *name;
-	bool object;                 /* data, not a function */
-	const Elf64_Sym *found;      /* default version */
-	const Elf64_Sym *found_old;  /* hidden version */
+	bool object;		    /* data, not a function */
+	const Elf64_Sym *found;	    /* default version */
+	const Elf64_Sym *found_old; /* hidden version */
 };
 
 static bool same_name(const struct elf_module *module, uint32_t offset, const char *name)
@@ -353,6 +353,11 @@ void *elf_find_object_in(const struct elf_module *module, const char *name)
 	return symbol ? (void *)(module->bias + symbol->st_value) : NULL;
 }
 
+static bool is_vdso(const struct elf_scope *scope, const struct elf_link_map *map)
+{
+	return scope->auxv.vdso && map->bias == scope->auxv.vdso;
+}
+
 static void *find_from(const struct elf_scope *scope, uintptr_t at, const char *name)
 {
 	for (unsigned i = 0; at && i < OBJECTS_MAX; i++) {
@@ -360,7 +365,7 @@ static void *find_from(const struct elf_scope *scope, uintptr_t at, const char *
 		struct elf_module module;
 		void *found = NULL;
 
-		if (at != scope->self && map->dynamic && map->bias != scope->auxv.vdso &&
+		if (at != scope->self && map->dynamic && !is_vdso(scope, map) &&
 		    elf_module_init(&module, map->bias, (const Elf64_Dyn *)map->dynamic))
 			found = elf_find_in(&module, name);
 		if (found)

@@ -8,7 +8,8 @@
  * reader checks afterwards that the buffer it read was not refilled meanwhile,
  * and if so reads again. No memory is ever freed, and none is taken but for the
  * largest number of objects seen at one time and for the (capped) memory of
- * instances: any number of dlopen/dlclose cycles runs in constant memory.
+ * instances: any number of dlopen/dlclose cycles runs in constant memory, about
+ * 1.5 MiB of address space of which 100 KiB are touched in a usual program.
  *
  * One thread at a time rescans, under a try-lock. It reads the loader's memory
  * through a safe peek, since another thread may be unloading at that moment,
@@ -27,7 +28,7 @@ enum {
 	MODULE_PATH_MAX = 4096,
 	MODULE_EXEC_MAX = 4,
 	MODULE_INSTANCES_REMEMBERED = 4096, /* that get their old id again */
-	MODULE_INSTANCE_MAX = 65535,        /* beyond it: 0 */
+	MODULE_INSTANCE_MAX = 65535,	    /* beyond it: 0 */
 };
 
 enum module_flags {
@@ -43,13 +44,13 @@ struct module_range {
 };
 
 /*
- * All facts of a loaded object. An *instance* is one (path, build-id, bias):
- * loaded again in the same place it has its old id again; anything else at the
+ * All facts of a loaded object. An *instance* is one (path, build-id, bias) with
+ * its program headers: loaded again in the same place it has its old id again; anything else at the
  * same address has another.
  */
 struct module {
 	uint32_t instance; /* from 1; 0: more than MODULE_INSTANCE_MAX */
-	uint32_t flags;    /* enum module_flags */
+	uint32_t flags;	   /* enum module_flags */
 	uintptr_t start;   /* mapped range, whole pages */
 	uintptr_t end;
 	uintptr_t bias;
@@ -61,6 +62,8 @@ struct module {
 	const char *path; /* NUL-terminated; the program's real path, "[vdso]" */
 	uint32_t path_bytes;
 	uint32_t reserved;
+	uintptr_t header;      /* the ELF header, or the program's program headers */
+	uint64_t headers_hash; /* of the program headers: tells objects without build-id apart */
 };
 
 /* What unwinding needs of it. */
@@ -76,7 +79,8 @@ struct module_code {
  * Called inside modules_rescan(), under its lock, once for each object that
  * disappeared (mapped == false), then for each that appeared; before readers
  * can find the new ones. *module and its path are valid during the call only.
- * Must not call modules_rescan().
+ * Must not call modules_rescan(). If the thread leaves it for good (longjmp, no
+ * memory), the next rescan tells the same again.
  */
 typedef void (*module_event_fn)(void *ctx, const struct module *module, bool mapped);
 /* Zeroed memory that stays for ever (and is wiped in a forked child), or NULL. */
@@ -86,7 +90,7 @@ typedef bool (*module_peek_fn)(void *ctx, uintptr_t address, void *ret, size_t b
 
 struct modules_options {
 	const struct elf_scope *scope; /* copied */
-	uintptr_t own_dynamic;         /* &_DYNAMIC of the agent: flags MODULE_AGENT */
+	uintptr_t own_dynamic;	       /* &_DYNAMIC of the agent: flags MODULE_AGENT */
 	module_map_fn map;
 	module_peek_fn peek;
 	module_event_fn event; /* may be NULL */

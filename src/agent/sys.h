@@ -177,8 +177,8 @@ static inline int sys_sched_yield(void)
 	return (int)sys_call3(SYS_NR_SCHED_YIELD, 0, 0, 0);
 }
 
-static inline long sys_futex(void *word, int op, uint32_t value,
-			     const struct sys_timespec *timeout, void *word2, uint32_t value3)
+static inline long sys_futex(void *word, int op, uint32_t value, const struct sys_timespec *timeout,
+			     void *word2, uint32_t value3)
 {
 	return sys_call6(SYS_NR_FUTEX, (long)word, op, value, (long)timeout, (long)word2, value3);
 }
@@ -243,8 +243,8 @@ static inline int sys_sigprocmask(int how, const uint64_t *mask, uint64_t *ret_o
 static inline long sys_process_vm_readv(int pid, const struct sys_iovec *local, size_t local_count,
 					const struct sys_iovec *remote, size_t remote_count)
 {
-	return sys_call6(SYS_NR_PROCESS_VM_READV, pid, (long)local, (long)local_count,
-			 (long)remote, (long)remote_count, 0);
+	return sys_call6(SYS_NR_PROCESS_VM_READV, pid, (long)local, (long)local_count, (long)remote,
+			 (long)remote_count, 0);
 }
 
 /*
