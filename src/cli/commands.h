@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commands. Each takes its own argument vector (argv[0] is the command's
+ * name, or the tool's when it was left out) and returns the exit status: 0, 1
+ * for a failure, 2 for a mistake in the command line; cmd_run the program's.
+ */
+#pragma once
+
+int cmd_run(int argc, char **argv);
+int cmd_report(int argc, char **argv);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tool: finds the command in a table and hands over. A first word that is
+ * no command is a program to run, so 'tidemark ls' means 'tidemark run ls'.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/version.h"
+#include "cli/args.h"
+#include "cli/commands.h"
+
+static int cmd_help(int argc, char **argv);
+static int cmd_version(int argc, char **argv);
+static int cmd_pid(int argc, char **argv);
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help; /* NULL = not listed */
+};
+
+static const struct command commands[] = {
+	{"run", cmd_run, "run a program and record its heap (the word 'run' may be left out)"},
+	{"report", cmd_report, "print what a trace says"},
+	{"help", cmd_help, "print help, also of one command: tidemark help report"},
+	{"version", cmd_version, "print the version"},
+	/* as options, the way other tools and heaptrack's users know them */
+	{"--help", cmd_help, NULL},
+	{"-h", cmd_help, NULL},
+	{"--version", cmd_version, NULL},
+	{"-V", cmd_version, NULL},
+	{"--analyze", cmd_report, NULL},
+	{"-a", cmd_report, NULL},
+	{"--pid", cmd_pid, NULL},
+	{"-p", cmd_pid, NULL},
+};
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static void print_usage(FILE *to)
+{
+	fputs("Tidemark records every allocation of a program and shows where memory goes.\n"
+	      "\n"
+	      "Usage: tidemark [run] [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+	      "       tidemark COMMAND [OPTIONS]\n"
+	      "\n"
+	      "Commands:\n",
+	      to);
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (commands[i].help)
+			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+	fputs("\nType 'tidemark help COMMAND' for a command's options.\n", to);
+}
+
+static int fail_unknown(const char *word)
+{
+	fprintf(stderr, "tidemark: there is no command '%s'", word);
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (commands[i].help && args_is_near(word, commands[i].name)) {
+			fprintf(stderr, "; did you mean '%s'?\n", commands[i].name);
+			return 2;
+		}
+	fputs(". Type 'tidemark help' for all commands.\n", stderr);
+	return 2;
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stdout);
+		return 0;
+	}
+	const struct command *command = find_command(argv[1]);
+	if (!command)
+		return fail_unknown(argv[1]);
+	if (command->run == cmd_help || command->run == cmd_version) {
+		print_usage(stdout);
+		return 0;
+	}
+	char option[] = "--help";
+	char *help_argv[] = {argv[1], option, NULL};
+	return command->run(2, help_argv);
+}
+
+static int cmd_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	puts("tidemark " TIDEMARK_VERSION);
+	return 0;
+}
+
+static int cmd_pid(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	fputs("tidemark: this version cannot attach to a running process. Start the program "
+	      "with 'tidemark run PROGRAM' instead.\n",
+	      stderr);
+	return 2;
+}
+
+static bool is_executable(const char *path)
+{
+	struct stat status;
+	return !stat(path, &status) && S_ISREG(status.st_mode) && !access(path, X_OK);
+}
+
+/* As a shell would look for it. */
+static bool is_program(const char *word)
+{
+	if (strchr(word, '/'))
+		return is_executable(word);
+	const char *path = getenv("PATH");
+	while (path && *path) {
+		size_t bytes = strcspn(path, ":");
+		char whole[4096];
+		int used = snprintf(whole, sizeof whole, "%.*s/%s", (int)bytes, path, word);
+		if (used < (int)sizeof whole && is_executable(whole))
+			return true;
+		path += bytes + (path[bytes] == ':');
+	}
+	return false;
+}
+
+static bool is_trace(const char *word)
+{
+	size_t bytes = strlen(word);
+	struct stat status;
+	return bytes > 5 && !strcmp(word + bytes - 5, ".tide") && !stat(word, &status);
+}
+
+static bool looks_like_command(const char *word)
+{
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (commands[i].help && args_is_near(word, commands[i].name))
+			return true;
+	return false;
+}
+
+/* 'tidemark PROGRAM ...' and 'tidemark -o FILE PROGRAM ...': argv[0] stands for 'run'. */
+static int run_without_word(int argc, char **argv)
+{
+	const char *word = argv[1];
+	if (word[0] != '-' && !is_program(word)) {
+		if (is_trace(word))
+			return cmd_report(argc, argv);
+		if (looks_like_command(word))
+			return fail_unknown(word);
+	}
+	return cmd_run(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stderr);
+		return 2;
+	}
+	const struct command *command = find_command(argv[1]);
+	/* '--pid=1234' and '-p1234' as well. */
+	if (!command && (!strncmp(argv[1], "--pid=", 6) || !strncmp(argv[1], "-p", 2)))
+		return cmd_pid(argc - 1, argv + 1);
+	if (!command)
+		return run_without_word(argc, argv);
+	return command->run(argc - 1, argv + 1);
+}
