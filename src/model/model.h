@@ -16,11 +16,15 @@
 struct model;
 
 struct model_options {
-	uint64_t slice_events; /* a slice ends after so many events (0 = default 262144; doubles as slices become many) */
-	uint64_t slice_ns;     /* or after so long (0 = default 5 s) */
+	uint64_t slice_events; /* a slice ends after so many events (0 = default 262144; doubles as
+				  slices become many) */
+	uint64_t slice_ns;     /* or after so long, if there were events (0 = default 5 s; doubles
+				  likewise) */
+	uint64_t page_bytes;   /* of the recorded machine, for mapped memory (0 = 4096) */
 };
 
-TM_MUST_CHECK int model_new(const struct model_options *options, struct model **ret_model, struct tm_error *err);
+TM_MUST_CHECK int model_new(const struct model_options *options, struct model **ret_model,
+			    struct tm_error *err);
 struct model *model_free(struct model *m);
 
 /*
@@ -28,13 +32,21 @@ struct model *model_free(struct model *m);
  * and TRACE_EVENT_TEMPORARY; turns an op into TRACE_FREE_OLDER when the block is
  * unknown. An ALLOC on a live address: the caller has been told by
  * model_is_live() and inserted a FREE_UNSEEN first; if not, the model does the
- * accounting itself and counts it. May fail for lack of memory only.
+ * accounting itself and counts it. A free of a block that was born before the
+ * open slice gets TRACE_EVENT_OLD. Sizes from 2^48 on are cut (totals say so).
+ *
+ * May fail for lack of memory only (or beyond 2^30 events without a slice taken).
+ * Events are then applied up to a whole group of at most 32 and the rest is
+ * untouched; model_totals().events tells how many.
  */
-TM_MUST_CHECK int model_apply(struct model *m, struct trace_event *events, size_t count, struct tm_error *err);
+TM_MUST_CHECK int model_apply(struct model *m, struct trace_event *events, size_t count,
+			      struct tm_error *err);
 bool model_is_live(const struct model *m, uint64_t address);
 /* Hint: these addresses come soon. */
 void model_prefetch(const struct model *m, uint64_t address);
-TM_MUST_CHECK int model_apply_map(struct model *m, const struct trace_map_event *event, struct tm_error *err);
+/* mremap: a TRACE_UNMAP of the old range, then a TRACE_MAP with moved_from by the same thread. */
+TM_MUST_CHECK int model_apply_map(struct model *m, const struct trace_map_event *event,
+				  struct tm_error *err);
 void model_apply_sample(struct model *m, const struct trace_sample *sample);
 
 /*
@@ -43,7 +55,8 @@ void model_apply_sample(struct model *m, const struct trace_sample *sample);
  * end_ns and gives its rows (borrowed until the next call on the model).
  */
 bool model_slice_due(const struct model *m);
-TM_MUST_CHECK int model_slice_take(struct model *m, struct trace_slice *ret_slice, struct tm_error *err);
+TM_MUST_CHECK int model_slice_take(struct model *m, struct trace_slice *ret_slice,
+				   struct tm_error *err);
 
 /* Totals of the section so far. */
 struct model_totals {
@@ -57,7 +70,10 @@ struct model_totals {
 	uint64_t peak_rss_bytes, peak_rss_time_ns;
 	/* at the moment of the peak RSS sample: */
 	uint64_t rss_heap_bytes, rss_mapped_bytes, rss_agent_bytes, rss_anon_bytes;
-	uint64_t stacks; /* distinct stacks that allocated */
+	uint64_t stacks;		    /* distinct stacks that allocated */
+	uint64_t brk_bytes, brk_peak_bytes; /* the allocator's memory, not part of mapped_bytes */
+	bool saturated; /* sizes beyond 2^48 or sums beyond 2^64 were cut: the figures are lower
+			   bounds */
 };
 void model_totals(const struct model *m, struct model_totals *ret);
 
@@ -71,16 +87,26 @@ struct model_stack {
 typedef int (*model_stack_fn)(void *ctx, const struct model_stack *stack);
 /* In order of stack_id, only stacks that allocated or failed. */
 int model_stacks(const struct model *m, model_stack_fn fn, void *ctx);
+/* One stack; -ENOENT if it never allocated or failed. O(1). */
+TM_MUST_CHECK int model_stack_find(const struct model *m, uint32_t stack_id,
+				   struct model_stack *ret);
 
-/* Loads totals and per-stack figures from a trace's slices, and replays only the events after the last slice. */
-TM_MUST_CHECK int model_load(struct trace_reader *r, struct model **ret_model, struct tm_error *err);
-/* Recomputes everything from all events (slow; the reference for tests and for files without slices). */
-TM_MUST_CHECK int model_rebuild(struct trace_reader *r, struct model **ret_model, struct tm_error *err);
+/* Loads totals and per-stack figures from a trace's slices, and replays only the events after the
+ * last slice. */
+TM_MUST_CHECK int model_load(struct trace_reader *r, struct model **ret_model,
+			     struct tm_error *err);
+/* Recomputes everything from all events (slow; the reference for tests and for files without
+ * slices). */
+TM_MUST_CHECK int model_rebuild(struct trace_reader *r, struct model **ret_model,
+				struct tm_error *err);
 
 /* Bytes the model uses now, about. */
 uint64_t model_memory_bytes(const struct model *m);
 
-/* All live blocks, any order. */
-struct model_block { uint64_t address, size_bytes, block_id, birth_ns; uint32_t stack_id, thread_id; };
+/* All live blocks, any order. A model made by model_load() does not know them: -EOPNOTSUPP. */
+struct model_block {
+	uint64_t address, size_bytes, block_id, birth_ns;
+	uint32_t stack_id, thread_id;
+};
 typedef int (*model_block_fn)(void *ctx, const struct model_block *block);
 int model_live_blocks(const struct model *m, model_block_fn fn, void *ctx);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/live.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/seed.h"
+
+/* Enough that all events of a group fit after one look at the page. */
+enum { PAGE_HARD_FULL = LIVE_PAGE_SLOTS - 64 };
+
+int live_init(struct live_table *table)
+{
+	*table = (struct live_table){0};
+	table->scratch = tm_alloc_array(LIVE_PAGE_SLOTS, sizeof *table->scratch);
+	table->directory = tm_alloc_array(1, sizeof *table->directory);
+	struct live_page *page = NULL;
+	if (table->scratch && table->directory)
+		page = bulk_take(&table->bulk, sizeof *page);
+	if (!page) {
+		live_done(table);
+		return -ENOMEM;
+	}
+	table->directory[0] = page;
+	table->seed = seed_make(table->scratch);
+	return 0;
+}
+
+void live_done(struct live_table *table)
+{
+	tm_free(table->scratch);
+	tm_free(table->directory);
+	tm_free(table->chunks);
+	bulk_done(&table->bulk);
+	*table = (struct live_table){0};
+}
+
+int live_reserve_blocks(struct live_table *table, uint32_t blocks)
+{
+	uint64_t room = (uint64_t)table->chunk_count * LIVE_CHUNK_BLOCKS;
+	if (table->free_count + (room - table->unused) >= blocks)
+		return 0;
+	if (room + LIVE_CHUNK_BLOCKS > UINT32_MAX)
+		return -EOVERFLOW;
+	if (table->chunk_count == table->chunk_room) {
+		uint32_t more = table->chunk_room ? 2 * table->chunk_room : 16;
+		struct live_block **chunks = tm_grow_array(table->chunks, more, sizeof *chunks);
+		if (!chunks)
+			return -ENOMEM;
+		table->chunks = chunks;
+		table->chunk_room = more;
+	}
+	struct live_block *chunk = bulk_take(&table->bulk, sizeof *chunk * LIVE_CHUNK_BLOCKS);
+	if (!chunk)
+		return -ENOMEM;
+	table->chunks[table->chunk_count++] = chunk;
+	return 0;
+}
+
+static int double_directory(struct live_table *table)
+{
+	size_t count = (size_t)1 << table->depth;
+	struct live_page **wider = tm_alloc_array(2 * count, sizeof *wider);
+	if (!wider)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		wider[2 * i] = wider[2 * i + 1] = table->directory[i];
+	tm_free(table->directory);
+	table->directory = wider;
+	table->depth++;
+	return 0;
+}
+
+static void put_slot(struct live_page *page, uint64_t slot)
+{
+	uint32_t at = (uint32_t)(slot >> 32) & LIVE_PAGE_MASK;
+	while (page->slots[at])
+		at = (at + 1) & LIVE_PAGE_MASK;
+	page->slots[at] = slot;
+	page->count++;
+}
+
+/* The upper half of the directory entries of `page` move to `sibling`. */
+static void point_to_sibling(struct live_table *table, uint64_t mixed, struct live_page *sibling,
+			     uint32_t depth)
+{
+	size_t span =
+		(size_t)1 << (table->depth - depth); /* entries of the page before the split */
+	size_t first = (size_t)(mixed >> 32 >> (32 - table->depth)) & ~(span - 1);
+	for (size_t i = first + span / 2; i < first + span; i++)
+		table->directory[i] = sibling;
+}
+
+static int split(struct live_table *table, uint64_t mixed)
+{
+	struct live_page *page = live_page_of(table, mixed);
+	if (page->depth == table->depth && double_directory(table))
+		return -ENOMEM;
+	struct live_page *sibling = bulk_take(&table->bulk, sizeof *sibling);
+	if (!sibling)
+		return -ENOMEM;
+	uint32_t depth = page->depth;
+	memcpy(table->scratch, page->slots, sizeof page->slots);
+	memset(page->slots, 0, sizeof page->slots);
+	page->count = 0;
+	page->depth = sibling->depth = depth + 1;
+	for (size_t i = 0; i < LIVE_PAGE_SLOTS; i++) {
+		uint64_t slot = table->scratch[i];
+		if (slot)
+			put_slot(slot >> (63 - depth) & 1 ? sibling : page, slot);
+	}
+	point_to_sibling(table, mixed, sibling, depth);
+	return 0;
+}
+
+int live_split_page(struct live_table *table, uint64_t mixed)
+{
+	while (live_page_is_full(table, mixed)) {
+		struct live_page *page = live_page_of(table, mixed);
+		if (page->depth == LIVE_DEPTH_MAX)
+			return page->count < PAGE_HARD_FULL ? 0 : -EOVERFLOW;
+		int rc = split(table, mixed);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* The inverse of an odd number modulo 2^64, by Newton's method. */
+static uint64_t inverse(uint64_t odd)
+{
+	uint64_t x = odd;
+	for (int i = 0; i < 6; i++)
+		x *= 2 - odd * x;
+	return x;
+}
+
+uint64_t live_unmix(const struct live_table *table, uint64_t mixed)
+{
+	uint64_t key = mixed * inverse(LIVE_MIX_2);
+	key ^= key >> 32;
+	return key * inverse(LIVE_MIX_1) ^ table->seed;
+}
+
+int live_each(const struct live_table *table, live_visit_fn fn, void *ctx)
+{
+	const struct live_page *last = NULL;
+	for (size_t d = 0; d < (size_t)1 << table->depth; d++) {
+		const struct live_page *page = table->directory[d];
+		if (page == last)
+			continue;
+		last = page;
+		for (size_t i = 0; i < LIVE_PAGE_SLOTS; i++) {
+			if (!page->slots[i])
+				continue;
+			const struct live_block *block =
+				live_block_at(table, (uint32_t)page->slots[i] - 1);
+			uint64_t mixed = page->slots[i] >> 32 << 32 | block->low;
+			int rc = fn(ctx, live_unmix(table, mixed), block);
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+uint64_t live_memory_bytes(const struct live_table *table)
+{
+	return table->bulk.taken_bytes + sizeof(uint64_t) * LIVE_PAGE_SLOTS +
+	       (sizeof(void *) << table->depth) + sizeof(void *) * table->chunk_room;
+}

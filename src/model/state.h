@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of struct model, for the files of this folder only. Times are kept in
+ * whole microseconds: what a trace stores, so that a model made from the trace
+ * and the one that ran while it was recorded are equal.
+ */
+#pragma once
+
+#include "model/cells.h"
+#include "model/live.h"
+#include "model/maps.h"
+#include "model/model.h"
+#include "model/stacks.h"
+#include "model/threads.h"
+
+enum {
+	MODEL_GROUP = 32,		   /* events that are looked at ahead */
+	MODEL_DEFERRED = 4 * MODEL_GROUP,  /* cells that a group can need */
+	MODEL_SLICE_EVENTS_MAX = 1u << 30, /* 32-bit counters of the open slice */
+	MODEL_SLICES_BEFORE_DOUBLING = 1024,
+	MODEL_SLICE_COUNT_MAX = 65535, /* birth slices are kept in 16 bits */
+};
+
+/* The open slice: where it began, and its extremes. */
+struct model_open_slice {
+	uint32_t slice_id;
+	bool peak_rose;
+	uint64_t start_us;
+	uint64_t clock_us; /* of its first event: it lasts from there */
+	uint64_t first_event, first_allocation, first_bytes, first_frees, first_freed_bytes;
+	uint64_t first_temporary;
+	uint64_t min_bytes, max_bytes, max_us;
+};
+
+/* Rows of the slice that was taken last. */
+struct model_rows {
+	struct trace_slice_row *rows;
+	struct trace_death *deaths;
+	struct trace_bucket *buckets;
+	uint64_t *order, *order_other; /* stack_id << 32 | slot, for sorting */
+	uint32_t *rank;		       /* slot -> row */
+	struct cell *cells;
+	size_t rows_room, deaths_room, buckets_room, order_room, rank_room, cells_room;
+};
+
+/* The sample with the largest RSS, and what was in use at its time. */
+struct model_rss {
+	struct trace_sample sample;
+	uint64_t time_us;
+	uint64_t heap_bytes, mapped_bytes;
+	bool heap_known, mapped_known; /* later events than the sample have been seen */
+};
+
+struct model {
+	/* touched by every event */
+	struct live_table live;
+	struct stack_table stacks;
+	struct thread_table threads;
+	uint64_t now_us;
+	uint64_t events, allocations, allocated_bytes;
+	uint64_t live_bytes, live_blocks;
+	uint64_t peak_bytes, peak_blocks, peak_us;
+	uint32_t epoch;
+	bool by_block; /* replay: blocks are found by block_id, not by address */
+	bool loaded;   /* from aggregates: old live blocks are not in the live table */
+	bool saturated;
+	uint32_t stack_count; /* stacks that allocated */
+	struct model_open_slice slice;
+	uint64_t temporary, failed, freed_unseen, freed_older;
+
+	uint64_t slice_events, slice_us;
+	uint64_t deferred_count;
+	struct cell deferred[MODEL_DEFERRED]; /* to be added after the group; key without + 1 */
+	struct cell_table cells;
+	struct model_rows out;
+
+	struct map_set maps;
+	struct model_rss rss;
+	uint64_t other_us; /* of the last sample or map event */
+};
+
+/* floor(log2(value)) + 1, 0 for 0; the last bucket takes what is beyond. */
+static inline uint32_t model_bucket(uint64_t value)
+{
+	if (value >> (TRACE_BUCKETS - 2))
+		return TRACE_BUCKETS - 1;
+	return 63 - (uint32_t)__builtin_clzll(2 * value + 1);
+}
+
+static inline uint64_t model_frees(const struct model *m)
+{
+	return m->allocations - m->live_blocks;
+}
+
+/* A new epoch; every 2^32 epochs all stacks are settled, so that an old one is never taken for new.
+ */
+void model_next_epoch(struct model *m);
+/* The stack's share of the peak so far. */
+static inline uint64_t model_share_bytes(const struct model *m, const struct stack_hot *stack)
+{
+	return stack->epoch == m->epoch ? stack->saved_bytes : stack->live_bytes;
+}
+static inline uint64_t model_share_blocks(const struct model *m, const struct stack_hot *stack)
+{
+	return stack->epoch == m->epoch ? stack->saved_blocks : stack->live_blocks;
+}
+/* Makes the present sums the start of the open slice. */
+void model_slice_begin(struct model *m, uint32_t slice_id);
+void model_rows_done(struct model_rows *rows);
+/* A block that lived before the replayed events began: put into the live table, counted nowhere. */
+TM_MUST_CHECK int model_adopt(struct model *m, const struct model_block *block,
+			      struct tm_error *err);
+/* As if this thread's last event had been a REALLOC_FREE of the block: an undo will find it. */
+TM_MUST_CHECK int model_adopt_pending(struct model *m, const struct model_block *block,
+				      struct tm_error *err);
