@@ -100,6 +100,13 @@ static void put_recording(const struct report *report, struct json *json)
 	json_u64(json, "section_count", report->section_count);
 }
 
+/* With one decimal, rounded down: 100 means all of it. */
+static double percent_of(uint64_t part, uint64_t whole)
+{
+	uint64_t tenths = (uint64_t)((double)part / (double)whole * 1000);
+	return (double)tenths / 10;
+}
+
 static void put_rss(const struct view_rss *rss, struct json *json)
 {
 	if (!rss->known) {
@@ -117,7 +124,7 @@ static void put_rss(const struct view_rss *rss, struct json *json)
 	put_known(json, "explained_bytes", known, rss->explained_bytes);
 	if (known)
 		json_double(json, "explained_percent",
-			    (double)(rss->explained_bytes * 1000 / rss->anonymous_bytes) / 10);
+			    percent_of(rss->explained_bytes, rss->anonymous_bytes));
 	else
 		json_null(json, "explained_percent");
 	json_string(json, "cause", rss->cause);

@@ -2,44 +2,13 @@
 #include "symbols/elffile.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4096 + 256, NOTES_MAX_BYTES = 1 << 20 };
+#include "symbols/host.h"
 
-/* O_NONBLOCK: a path from a trace may name a FIFO by now, which must not hang us. */
-enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
-
-static int open_plain(const char *root, const char *path)
-{
-	char joined[PATH_ROOM];
-	if (snprintf(joined, sizeof joined, "%s%s", root, path) >= (int)sizeof joined)
-		return -ENAMETOOLONG;
-	int fd = open(joined, OPEN_FLAGS);
-	return fd < 0 ? -errno : fd;
-}
-
-/* In a container's root an absolute symbolic link must not lead to our own files. */
-static int open_in_root(const char *root, const char *path)
-{
-	if (!root[0])
-		return open_plain("", path);
-	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_IN_ROOT};
-	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
-	int code = fd < 0 ? -errno : fd;
-	close(dir);
-	if (code == -ENOSYS || code == -EPERM)
-		return open_plain(root, path);
-	return code;
-}
+enum { NOTES_MAX_BYTES = 1 << 20 };
 
 static void find_build_id_in(struct elffile *file, Elf_Data *data)
 {
@@ -102,7 +71,7 @@ static int finish_open(struct elffile *file, const char *name, struct tm_error *
 int elffile_open(struct elffile *file, const char *root, const char *path, struct tm_error *err)
 {
 	*file = (struct elffile){.fd = -1};
-	int fd = open_in_root(root, path);
+	int fd = host_open(root, path);
 	if (fd < 0)
 		return tm_fail(err, fd, "'%s%s' cannot be opened: %s", root, path, strerror(-fd));
 	struct stat status;

@@ -9,17 +9,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include "base/memory.h"
 #include "symbols/debugfile.h"
 #include "symbols/elffile.h"
+#include "symbols/host.h"
 #include "symbols/strpool.h"
 #include "symbols/table.h"
 
 #define MAX_BYTES_DEFAULT (512ull << 20)
 
-enum { NAME_ROOM = 32 * 1024, VDSO_MAX_BYTES = 16 * 4096 };
+enum { NAME_ROOM = 32 * 1024 };
 
 struct symbols_module {
 	struct symbols_module *next;
@@ -85,13 +85,10 @@ struct symbols *symbols_free(struct symbols *s)
 
 static int open_vdso(struct elffile *file, struct tm_error *err)
 {
-	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	size_t bytes = 0;
+	const void *image = host_vdso(&bytes);
 	if (!image)
 		return tm_fail(err, -ENOENT, "this process has no vdso");
-	const Elf64_Ehdr *header = image;
-	uint64_t bytes = header->e_shoff + (uint64_t)header->e_shnum * header->e_shentsize;
-	if (memcmp(header->e_ident, ELFMAG, SELFMAG) || bytes > VDSO_MAX_BYTES)
-		return tm_fail(err, -ENOEXEC, "the vdso of this process is not understood");
 	return elffile_open_memory(file, image, bytes, err);
 }
 

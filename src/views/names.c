@@ -204,7 +204,8 @@ static int make_frames(struct names *names, const struct view_input *input,
 		       const struct chains *chains, struct ranges *ranges)
 {
 	ranges->first = tm_alloc_array(chains->count + 1, sizeof *ranges->first);
-	if (!ranges->first)
+	ranges->ids = with_room(NULL, 0, &ranges->room, sizeof *ranges->ids);
+	if (!ranges->first || !ranges->ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < chains->count; i++) {
 		uint32_t ids[SYMBOLS_CHAIN_MAX];
