@@ -63,6 +63,7 @@ struct trace_event {
 };
 enum {
 	TRACE_EVENT_TEMPORARY = 1u << 0, /* on a free: this thread's next heap event after allocating this block (filled by the model; not stored, derivable) */
+	TRACE_EVENT_OLD = 1u << 1, /* on a free: the block was born before the open slice; stack_id and size_bytes are filled */
 };
 
 /* A new stack: id is implied by order (1, 2, ...). parent_id < id. */
@@ -170,6 +171,7 @@ struct trace_slice {
 	uint64_t mapped_bytes; /* at its end */
 	/* running totals of the section so far: */
 	uint64_t peak_bytes, peak_blocks, peak_time_ns;
+	uint64_t freed_unseen, freed_older;
 	/* all shares of the peak that changed since the last slice are in the rows; a new peak
 	 * makes every other stack's share what it was live then: see docs/figures.md */
 	uint32_t row_count;
