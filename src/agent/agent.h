@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's one state object and the words its files share.
+ *
+ * The agent runs in somebody else's process. It calls no libc function, owns
+ * all its memory, takes no lock that another thread could hold for ever, makes
+ * no system call on the way of an event (but to wait for a chunk, to map
+ * memory, and once per thread), and when something is wrong it switches itself
+ * off and says why in shared memory.
+ *
+ *   entry_*.c   exported functions: test the state, tail-jump or hook
+ *   hook.h      what every hook does around the real call
+ *   lane.c      per-thread state, found by the thread pointer; nesting, signals
+ *   unwind.c    the stack as a node id: remember, verify, step
+ *   rows.c      pc -> how to step, cached
+ *   intern.c    path hash -> node id
+ *   emit.c      events into chunks; waiting; switching off
+ *   init.c      finding the real functions, rendezvous, fork
+ *
+ * Words: a *lane* is what one thread writes with (lane 0), or what signal
+ * handlers write with that interrupted the agent itself in that thread (lane 1).
+ */
+#pragma once
+
+#include "agent/modules.h"
+#include "wire/pool.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define AGENT_HOT __attribute__((hot))
+#define AGENT_COLD __attribute__((cold, noinline))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* agent.state. Zero is what fork leaves in a child: the page is wiped. */
+enum agent_state {
+	AGENT_NEW = 0,  /* not initialised in this process */
+	AGENT_PASS = 1, /* hooks pass through */
+	AGENT_ON = 2,
+};
+
+enum {
+	AGENT_SLOTS = 16384,  /* thread table; a power of two */
+	AGENT_PAGE = 4096,
+	AGENT_JIT_REGIONS = 64,
+};
+
+struct lane;
+
+struct agent_slot {
+	_Atomic uintptr_t key;        /* thread pointer; 0 free */
+	_Atomic(struct lane *) lane;  /* set after key */
+};
+
+/* A hash table that may lose entries but never lies: see intern.c and rows.c. */
+struct agent_table {
+	uint64_t mask; /* entries - 1 */
+	_Atomic uint64_t used;
+	_Atomic uint64_t entries[];
+};
+
+/*
+ * Everything that must be zero in a forked child: these pages are anonymous
+ * memory (.bss) advised MADV_WIPEONFORK. Read `state` first, follow pointers after.
+ */
+struct agent {
+	_Atomic uint32_t state;     /* atomic: enum agent_state */
+	_Atomic uint32_t init_lock; /* atomic: 1 while somebody initialises */
+	struct wire_map map;        /* set once in init */
+	struct agent_slot *slots;   /* set once in init: AGENT_SLOTS entries */
+	_Atomic(struct agent_table *) index; /* atomic: path hash -> node */
+	_Atomic(struct agent_table *) rows;  /* atomic: pc -> rule */
+	_Atomic uint32_t grow_lock;  /* atomic: 1 while somebody grows index or rows */
+	_Atomic uint32_t generation; /* atomic: rises when code may have changed at an address */
+	uint32_t tid_offset;         /* set once in init: where the thread's id is behind the thread pointer; 0 unknown */
+	uint32_t node_cap_id;        /* set once in init: the node that stands for a full node array */
+	uint32_t no_stack_id;        /* set once in init */
+	uint32_t own_instance;       /* set once in init: the agent's own module instance */
+	_Atomic uint32_t shared_tls; /* atomic: threads without own thread pointer exist: ask the kernel who we are */
+	_Atomic uint32_t seccomp;    /* atomic: a filter was installed: no system calls */
+	_Atomic uint32_t arena_lock; /* atomic */
+	_Atomic uintptr_t arena_next, arena_end; /* atomic: bump allocator */
+	_Atomic uintptr_t arena_free[16];        /* atomic: freed pieces by log2 size */
+	_Atomic uint64_t private_bytes;          /* atomic: memory taken, for the report */
+	_Atomic uint32_t jit_next;
+	_Atomic uint64_t jit_regions[AGENT_JIT_REGIONS]; /* atomic: pc >> 20 known to belong to no module */
+	struct modules *modules;     /* set once in init; its own rules: modules.h */
+	_Atomic uint32_t closing;    /* atomic: threads inside dlclose: what is derived now is not kept */
+} __attribute__((aligned(AGENT_PAGE)));
+
+/* What is the same in every process of the image: set once, survives fork. */
+struct agent_fixed {
+	_Atomic uint32_t resolved; /* atomic: real functions are known */
+	_Atomic uint32_t was_on;   /* atomic: this image was recorded: state NEW again means a forked child */
+	uint32_t pid;              /* set in init: of the process that was recorded */
+	uint32_t follow_fork;      /* set once in init */
+	uint32_t no_maps;          /* set once in init */
+};
+
+extern struct agent agent __attribute__((visibility("hidden")));
+extern struct agent_fixed agent_fixed __attribute__((visibility("hidden")));
+
+/* Where a hook was called from: the caller's pc, its stack pointer and frame pointer after the call returns. */
+struct call_site {
+	uintptr_t pc;
+	uintptr_t sp;
+	uintptr_t bp;
+};
+
+/* To be used directly in an exported function compiled with a frame pointer. */
+#define CALL_SITE()                                                                  \
+	({                                                                           \
+		uintptr_t *frame_ = __builtin_frame_address(0);                      \
+		(struct call_site){                                                  \
+			.pc = frame_[1], .sp = (uintptr_t)(frame_ + 2), .bp = frame_[0]}; \
+	})
+
+static inline uintptr_t thread_pointer(void)
+{
+	uintptr_t fs;
+	__asm__("mov %%fs:0, %0" : "=r"(fs));
+	return fs;
+}
+
+static inline uint64_t read_tsc(void)
+{
+	uint32_t low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+#define compiler_barrier() __asm__ volatile("" ::: "memory")
+
+/* ---- init.c ---- */
+
+/* Initialises if that has not been tried in this process. True: recording is on. Resolves the real functions first. */
+bool agent_start(void);
+
+/* ---- arena.c: private memory, bounded, never the target's heap ---- */
+
+/* Zeroed memory (a power of two of bytes, up to 1 MiB), or NULL. Wiped by fork. */
+void *arena_take(size_t bytes);
+/* Gives it back for another arena_take of the same size. Contents need not be zero. */
+void arena_give(void *memory, size_t bytes);
+/* Whole pages straight from the kernel, zeroed, wiped by fork; NULL when it says no or must not be asked. */
+void *agent_map(size_t bytes);
+/* May the agent make system calls now? */
+bool agent_may_call(void);

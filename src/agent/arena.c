@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's private memory: pieces cut from maps of 1 MiB, kept by size when
+ * given back. A try-lock with bounded spinning guards it: a signal handler that
+ * interrupts the holder gets NULL, never a deadlock.
+ */
+#include "agent/agent.h"
+
+#include <linux/mman.h>
+
+#include "agent/memory_ops.h"
+#include "agent/sys.h"
+
+enum { ARENA_MAP_BYTES = 1 << 20, ARENA_SPINS = 10000, ARENA_MIN_LOG2 = 6 };
+
+bool agent_may_call(void)
+{
+	if (atomic_load_explicit(&agent.seccomp, memory_order_relaxed))
+		return false;
+	struct wire_control *control = agent.map.control;
+	return !control || !atomic_load_explicit(&control->seccomp, memory_order_relaxed);
+}
+
+void *agent_map(size_t bytes)
+{
+	if (!agent_may_call())
+		return NULL;
+	void *got = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (sys_failed((long)got))
+		return NULL;
+	if (sys_failed(sys_madvise(got, bytes, MADV_WIPEONFORK))) {
+		sys_munmap(got, bytes);
+		return NULL;
+	}
+	return got;
+}
+
+static unsigned size_log2(size_t bytes)
+{
+	unsigned log2 = ARENA_MIN_LOG2;
+	while ((size_t)1 << log2 < bytes)
+		log2++;
+	return log2;
+}
+
+static bool arena_lock(void)
+{
+	for (int i = 0; i < ARENA_SPINS; i++) {
+		uint32_t zero = 0;
+		if (atomic_compare_exchange_weak_explicit(&agent.arena_lock, &zero, 1,
+							  memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+		__asm__ volatile("pause");
+	}
+	return false;
+}
+
+static void arena_unlock(void)
+{
+	/* Pairs with the acquire in arena_lock(). */
+	atomic_store_explicit(&agent.arena_lock, 0, memory_order_release);
+}
+
+/* Under the lock. */
+static void *bump(size_t bytes)
+{
+	uintptr_t next = atomic_load_explicit(&agent.arena_next, memory_order_relaxed);
+	uintptr_t end = atomic_load_explicit(&agent.arena_end, memory_order_relaxed);
+	if (end - next < bytes) {
+		size_t map_bytes = bytes > ARENA_MAP_BYTES / 4 ? bytes : ARENA_MAP_BYTES;
+		void *map = agent_map(map_bytes);
+		if (!map || map_bytes == bytes)
+			return map;
+		next = (uintptr_t)map;
+		atomic_store_explicit(&agent.arena_end, next + map_bytes, memory_order_relaxed);
+	}
+	atomic_store_explicit(&agent.arena_next, next + bytes, memory_order_relaxed);
+	return (void *)next;
+}
+
+void *arena_take(size_t bytes)
+{
+	unsigned log2 = size_log2(bytes);
+	unsigned slot = log2 - ARENA_MIN_LOG2;
+	if (slot >= sizeof agent.arena_free / sizeof agent.arena_free[0] || !arena_lock())
+		return NULL;
+	bytes = (size_t)1 << log2;
+	void *piece = (void *)atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
+	if (piece)
+		atomic_store_explicit(&agent.arena_free[slot], *(uintptr_t *)piece,
+				      memory_order_relaxed);
+	else
+		piece = bump(bytes);
+	arena_unlock();
+	if (piece) {
+		memset(piece, 0, bytes);
+		atomic_fetch_add_explicit(&agent.private_bytes, bytes, memory_order_relaxed);
+	}
+	return piece;
+}
+
+void arena_give(void *memory, size_t bytes)
+{
+	unsigned slot = size_log2(bytes) - ARENA_MIN_LOG2;
+	if (!memory || !arena_lock())
+		return; /* lost: a bounded trickle, only when interrupted inside the arena */
+	*(uintptr_t *)memory =
+		atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
+	atomic_store_explicit(&agent.arena_free[slot], (uintptr_t)memory, memory_order_relaxed);
+	arena_unlock();
+	atomic_fetch_sub_explicit(&agent.private_bytes, (uint64_t)1 << size_log2(bytes),
+				  memory_order_relaxed);
+}

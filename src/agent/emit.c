@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks: taking, waiting, giving up. A thread that finds the pool empty wakes
+ * the collector and waits on a futex, in steps, looking at two things: is the
+ * collector's drain thread alive (robust futex), and does it make progress.
+ * Waiting never lasts longer than WIRE_STUCK_NS without progress.
+ */
+#include "agent/emit.h"
+
+#include <linux/futex.h>
+
+#include "agent/memory_ops.h"
+#include "agent/sys.h"
+
+enum {
+	WAIT_STEP_NS = 20 * 1000 * 1000,
+	SPINS_WITHOUT_CALLS = 2 * 1000 * 1000, /* some milliseconds */
+	AGENT_CLOCK_MONOTONIC = 1,
+	NS_PER_S = 1000 * 1000 * 1000,
+};
+
+static uint64_t now_ns(void)
+{
+	struct sys_timespec now = {0, 0};
+	sys_clock_gettime(AGENT_CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.seconds * NS_PER_S + (uint64_t)now.nanoseconds;
+}
+
+uint64_t emit_stamp_slow(void)
+{
+	return agent_may_call() ? now_ns() : 0;
+}
+
+void agent_switch_off(enum wire_off_reason reason)
+{
+	struct wire_control *control = agent.map.control;
+	uint32_t none = WIRE_OFF_NONE;
+	atomic_compare_exchange_strong(&control->off_reason, &none, (uint32_t)reason);
+	atomic_store(&control->state, WIRE_OFF);
+	atomic_store(&agent.state, AGENT_PASS);
+}
+
+static void count_lost(struct lane *lane)
+{
+	atomic_fetch_add_explicit(&lane->stream->lost, 1, memory_order_relaxed);
+}
+
+static void wake_collector(struct wire_control *control)
+{
+	if (atomic_exchange(&control->asleep, 0))
+		sys_futex(&control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* No system calls allowed: look again for a while, then lose the event. */
+static uint32_t take_spinning(void)
+{
+	for (int i = 0; i < SPINS_WITHOUT_CALLS; i++) {
+		uint32_t chunk = wire_pool_take(&agent.map);
+		if (chunk)
+			return chunk;
+		__asm__ volatile("pause");
+	}
+	return WIRE_NONE;
+}
+
+/* Waits for a chunk; 0 when recording was switched off meanwhile. */
+AGENT_COLD static uint32_t take_waiting(struct lane *lane)
+{
+	struct wire_control *control = agent.map.control;
+	uint64_t began = now_ns(), last_progress_at = began;
+	uint64_t progress = atomic_load(&control->progress);
+	const struct sys_timespec step_length = {0, WAIT_STEP_NS};
+	uint32_t chunk = WIRE_NONE;
+	atomic_fetch_add(&control->pool_waiters, 1);
+	while (atomic_load(&control->state) != WIRE_OFF) {
+		uint32_t seq = atomic_load(&control->pool_seq);
+		chunk = wire_pool_take(&agent.map);
+		if (chunk)
+			break;
+		wake_collector(control);
+		sys_futex(&control->pool_seq, FUTEX_WAIT, seq, &step_length, NULL, 0);
+		uint64_t now = now_ns(), progress_now = atomic_load(&control->progress);
+		if (progress_now != progress) {
+			progress = progress_now;
+			last_progress_at = now;
+		}
+		if (atomic_load(&control->owner) & FUTEX_OWNER_DIED)
+			agent_switch_off(WIRE_OFF_COLLECTOR_DEAD);
+		else if (now - last_progress_at > WIRE_STUCK_NS)
+			agent_switch_off(WIRE_OFF_COLLECTOR_STUCK);
+	}
+	atomic_fetch_sub(&control->pool_waiters, 1);
+	atomic_fetch_add_explicit(&lane->stream->waited_ns, now_ns() - began, memory_order_relaxed);
+	return chunk;
+}
+
+static uint32_t take_chunk(struct lane *lane)
+{
+	uint32_t chunk = wire_pool_take(&agent.map);
+	if (likely(chunk))
+		return chunk;
+	if (!agent_may_call())
+		return take_spinning();
+	if (agent.map.options & WIRE_OPT_DROP)
+		return WIRE_NONE;
+	return take_waiting(lane);
+}
+
+bool emit_refill(struct lane *lane, uint32_t words)
+{
+	struct wire_stream *stream = lane->stream;
+	if (words > WIRE_CHUNK_WORDS ||
+	    atomic_load_explicit(&agent.state, memory_order_relaxed) != AGENT_ON)
+		return false;
+	/* Not busy while waiting: the collector may need the old chunk to make room. */
+	atomic_store_explicit(&stream->busy, 0, memory_order_release);
+	uint32_t chunk = take_chunk(lane);
+	atomic_store_explicit(&stream->busy, 1, memory_order_relaxed);
+	compiler_barrier();
+	if (!chunk) {
+		count_lost(lane);
+		return false;
+	}
+	wire_chunk_open(&agent.map, chunk, lane->stream_index,
+			atomic_load_explicit(&stream->serial, memory_order_relaxed));
+	struct wire_chunk *old = lane->chunk;
+	if (old && !atomic_load_explicit(&stream->revoke, memory_order_acquire)) {
+		/* Pairs with the collector's acquire load of next: all commits come before. */
+		atomic_store_explicit(&old->next, chunk, memory_order_release);
+	} else {
+		atomic_store_explicit(&stream->head, chunk, memory_order_relaxed);
+		/* Pairs with the collector's acquire load of head_seq. */
+		atomic_fetch_add_explicit(&stream->head_seq, 1, memory_order_release);
+		atomic_store_explicit(&stream->revoke, 0, memory_order_release);
+	}
+	lane->chunk = &agent.map.chunks[chunk - 1];
+	lane->cursor = lane->chunk->words;
+	lane->limit = lane->chunk->words + WIRE_CHUNK_WORDS;
+	/* Let a sleeping collector know in time: before the pool is empty, not after. */
+	struct wire_control *control = agent.map.control;
+	if (atomic_load_explicit(&control->asleep, memory_order_relaxed) &&
+	    atomic_load_explicit(&control->pool_free, memory_order_relaxed) <
+		    agent.map.chunk_count / 2 &&
+	    agent_may_call())
+		wake_collector(control);
+	return true;
+}
+
+void emit_extra(struct lane *lane, enum wire_extra kind, const uint64_t *payload, uint32_t words)
+{
+	uint64_t *w = emit_open(lane, words + 2);
+	if (!w)
+		return;
+	w[0] = emit_head(WIRE_OP_EXTRA, WIRE_API_MALLOC);
+	w[1] = (uint64_t)kind | (uint64_t)(words + 2) << 16;
+	for (uint32_t i = 0; i < words; i++)
+		w[2 + i] = payload[i];
+	emit_close(lane, w + 2 + words);
+}
+
+void emit_module(struct lane *lane, const struct module *module)
+{
+	uint32_t path_bytes = module->path_bytes > 4096 ? 4096 : module->path_bytes;
+	uint32_t id_words = (module->build_id_bytes + 7) / 8, path_words = (path_bytes + 7) / 8;
+	uint32_t head_words = sizeof(struct wire_ev_module) / 8;
+	uint32_t words = 2 + head_words + id_words + path_words;
+	uint64_t *w = emit_open(lane, words);
+	if (!w)
+		return;
+	w[0] = emit_head(WIRE_OP_EXTRA, WIRE_API_MALLOC);
+	w[1] = (uint64_t)WIRE_EV_MODULE | (uint64_t)words << 16;
+	struct wire_ev_module event = {.instance = module->instance,
+				       .bias = module->bias,
+				       .start = module->start,
+				       .end = module->end,
+				       .build_id_bytes = module->build_id_bytes,
+				       .path_bytes = path_bytes};
+	w[words - 1] = 0;
+	memcpy(w + 2, &event, sizeof event);
+	if (id_words)
+		w[2 + head_words + id_words - 1] = 0;
+	memcpy(w + 2 + head_words, module->build_id, module->build_id_bytes);
+	memcpy(w + 2 + head_words + id_words, module->path, path_bytes);
+	emit_close(lane, w + words);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events into the lane's chunk. Publication is per event: the release store of
+ * `committed` after the words. emit_open() claims the lane's chunk against the
+ * collector's taking it back (wire.h: busy and revoke).
+ */
+#pragma once
+
+#include "agent/lane.h"
+
+enum { EMIT_WORDS = 4 }; /* what an ordinary event may need */
+
+static inline uint64_t emit_stamp(void)
+{
+	return read_tsc();
+}
+
+/* Stamp when the TSC is not to be trusted; a system call or nothing. */
+uint64_t emit_stamp_slow(void);
+
+/* A new chunk for the lane; waits, drops or switches off. False: nothing can be emitted. */
+bool emit_refill(struct lane *lane, uint32_t words);
+
+/* Switches recording off for good and says why. */
+void agent_switch_off(enum wire_off_reason reason);
+
+static inline uint64_t emit_head(enum wire_op op, enum wire_api api)
+{
+	uint64_t stamp = unlikely(agent.map.options & WIRE_OPT_CLOCK_NS) ? emit_stamp_slow()
+									 : read_tsc();
+	return stamp << 8 | (uint64_t)api << 4 | op;
+}
+
+/* Where to write up to `words` words, or NULL: the event is lost and counted. emit_close() must follow. */
+static inline uint64_t *emit_open(struct lane *lane, uint32_t words)
+{
+	atomic_store_explicit(&lane->stream->busy, 1, memory_order_relaxed);
+	compiler_barrier(); /* the collector's membarrier makes this store and the load below ordered */
+	if (unlikely(atomic_load_explicit(&lane->stream->revoke, memory_order_relaxed) ||
+		     lane->cursor + words > lane->limit) &&
+	    !emit_refill(lane, words)) {
+		atomic_store_explicit(&lane->stream->busy, 0, memory_order_release);
+		return NULL;
+	}
+	return lane->cursor;
+}
+
+static inline void emit_close(struct lane *lane, uint64_t *end)
+{
+	lane->cursor = end;
+	wire_chunk_commit(lane->chunk, (uint32_t)(end - lane->chunk->words));
+	/* Pairs with the collector's acquire load when it takes a chunk back. */
+	atomic_store_explicit(&lane->stream->busy, 0, memory_order_release);
+}
+
+static inline void emit2(struct lane *lane, enum wire_op op, enum wire_api api, uint64_t w1)
+{
+	uint64_t *w = emit_open(lane, 2);
+	if (unlikely(!w))
+		return;
+	w[0] = emit_head(op, api);
+	w[1] = w1;
+	emit_close(lane, w + 2);
+}
+
+static inline void emit3(struct lane *lane, enum wire_op op, enum wire_api api, uint64_t w1,
+			 uint64_t w2)
+{
+	uint64_t *w = emit_open(lane, 3);
+	if (unlikely(!w))
+		return;
+	w[0] = emit_head(op, api);
+	w[1] = w1;
+	w[2] = w2;
+	emit_close(lane, w + 3);
+}
+
+static inline void emit4(struct lane *lane, enum wire_op op, enum wire_api api, uint64_t w1,
+			 uint64_t w2, uint64_t w3)
+{
+	uint64_t *w = emit_open(lane, 4);
+	if (unlikely(!w))
+		return;
+	w[0] = emit_head(op, api);
+	w[1] = w1;
+	w[2] = w2;
+	w[3] = w3;
+	emit_close(lane, w + 4);
+}
+
+/* payload: words from w2 on. */
+void emit_extra(struct lane *lane, enum wire_extra kind, const uint64_t *payload, uint32_t words);
+/* WIRE_EV_MODULE with its build-id and path. */
+void emit_module(struct lane *lane, const struct module *module);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of exported functions share. */
+#pragma once
+
+#include "agent/hook.h"
+#include "agent/real.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define PASSING() (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_PASS)

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * malloc and its family. Each: one load and one branch when there is nothing
+ * to record, then a tail jump to the real function.
+ */
+#include "agent/entry.h"
+
+enum { PAGE_BYTES = 4096 };
+
+static inline size_t product(size_t a, size_t b)
+{
+	size_t bytes;
+	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
+}
+
+EXPORT void *malloc(size_t bytes)
+{
+	if (PASSING())
+		return real.malloc(bytes);
+	struct call_site site = CALL_SITE();
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return real.malloc(bytes);
+	uintptr_t outer = hook_call(lane, &site);
+	void *block = real.malloc(bytes);
+	hook_return(lane, outer);
+	hook_alloc(lane, &site, WIRE_API_MALLOC, block, bytes, 0);
+	return block;
+}
+
+EXPORT void free(void *block)
+{
+	if (PASSING()) {
+		real.free(block);
+		return;
+	}
+	struct call_site site = CALL_SITE();
+	struct lane *lane = hook_begin(&site);
+	if (likely(lane && block)) {
+		hook_free(lane, &site, WIRE_API_MALLOC, block);
+		uintptr_t outer = hook_call(lane, &site);
+		real.free(block);
+		hook_return(lane, outer);
+		return;
+	}
+	real.free(block);
+}
+
+EXPORT void *calloc(size_t count, size_t each)
+{
+	if (PASSING())
+		return real.calloc(count, each);
+	struct call_site site = CALL_SITE();
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return real.calloc(count, each);
+	uintptr_t outer = hook_call(lane, &site);
+	void *block = real.calloc(count, each);
+	hook_return(lane, outer);
+	hook_alloc(lane, &site, WIRE_API_CALLOC, block, product(count, each), 0);
+	return block;
+}
+
+static inline void *reallocate(struct lane *lane, const struct call_site *site, void *old,
+			       size_t bytes)
+{
+	bool is_free = old && !bytes; /* unless it returns a block: then that is a new one */
+	bool linked = old && bytes && hook_realloc_begin(lane, site, WIRE_API_REALLOC, old);
+	if (is_free)
+		hook_free(lane, site, WIRE_API_REALLOC, old);
+	uintptr_t outer = hook_call(lane, site);
+	void *block = real.realloc(old, bytes);
+	hook_return(lane, outer);
+	if (linked)
+		hook_realloc_end(lane, site, WIRE_API_REALLOC, block, bytes, 0);
+	else if (!is_free || block)
+		hook_alloc(lane, site, WIRE_API_REALLOC, block, bytes, 0);
+	return block;
+}
+
+EXPORT void *realloc(void *old, size_t bytes)
+{
+	if (PASSING())
+		return real.realloc(old, bytes);
+	struct call_site site = CALL_SITE();
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return real.realloc(old, bytes);
+	return reallocate(lane, &site, old, bytes);
+}
+
+/* Where the C library has none: the same by realloc, with a size that must fail. */
+static void *reallocarray_real(void *old, size_t count, size_t each)
+{
+	if (real.reallocarray)
+		return real.reallocarray(old, count, each);
+	return real.realloc(old, product(count, each));
+}
+
+EXPORT void *reallocarray(void *old, size_t count, size_t each)
+{
+	if (PASSING())
+		return reallocarray_real(old, count, each);
+	struct call_site site = CALL_SITE();
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return reallocarray_real(old, count, each);
+	size_t bytes;
+	if (!__builtin_mul_overflow(count, each, &bytes))
+		return reallocate(lane, &site, old, bytes);
+	uintptr_t outer = hook_call(lane, &site);
+	void *block = reallocarray_real(old, count, each); /* sets errno; old lives on */
+	hook_return(lane, outer);
+	hook_alloc(lane, &site, WIRE_API_REALLOC, block, SIZE_MAX, 0);
+	return block;
+}
+
+EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t bytes)
+{
+	if (PASSING())
+		return real.posix_memalign(ret_block, alignment, bytes);
+	struct call_site site = CALL_SITE();
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return real.posix_memalign(ret_block, alignment, bytes);
+	uintptr_t outer = hook_call(lane, &site);
+	int result = real.posix_memalign(ret_block, alignment, bytes);
+	hook_return(lane, outer);
+	hook_alloc(lane, &site, WIRE_API_ALIGNED, result ? NULL : *ret_block, bytes, alignment);
+	return result;
+}
+
+#define ALIGNED_HOOK(function)                                                                 \
+	EXPORT void *function(size_t alignment, size_t bytes)                                  \
+	{                                                                                      \
+		if (PASSING())                                                                 \
+			return real.function(alignment, bytes);                                \
+		struct call_site site = CALL_SITE();                                           \
+		struct lane *lane = hook_begin(&site);                                         \
+		if (unlikely(!lane))                                                           \
+			return real.function(alignment, bytes);                                \
+		uintptr_t outer = hook_call(lane, &site);                                      \
+		void *block = real.function(alignment, bytes);                                 \
+		hook_return(lane, outer);                                                      \
+		hook_alloc(lane, &site, WIRE_API_ALIGNED, block, bytes, alignment);            \
+		return block;                                                                  \
+	}
+
+ALIGNED_HOOK(aligned_alloc)
+ALIGNED_HOOK(memalign)
+
+static void *valloc_real(size_t bytes)
+{
+	return real.valloc ? real.valloc(bytes) : real.memalign(PAGE_BYTES, bytes);
+}
+
+static void *pvalloc_real(size_t bytes)
+{
+	if (real.pvalloc)
+		return real.pvalloc(bytes);
+	size_t whole = (bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
+	return real.memalign(PAGE_BYTES, whole < bytes ? bytes : whole);
+}
+
+#define PAGE_HOOK(function)                                                                    \
+	EXPORT void *function(size_t bytes)                                                    \
+	{                                                                                      \
+		if (PASSING())                                                                 \
+			return function##_real(bytes);                                         \
+		struct call_site site = CALL_SITE();                                           \
+		struct lane *lane = hook_begin(&site);                                         \
+		if (unlikely(!lane))                                                           \
+			return function##_real(bytes);                                         \
+		uintptr_t outer = hook_call(lane, &site);                                      \
+		void *block = function##_real(bytes);                                          \
+		hook_return(lane, outer);                                                      \
+		hook_alloc(lane, &site, WIRE_API_ALIGNED, block, bytes, PAGE_BYTES);           \
+		return block;                                                                  \
+	}
+
+PAGE_HOOK(valloc)
+PAGE_HOOK(pvalloc)
+
+/* C libraries that do not know the sized forms free as ever. */
+static void free_sized_real(void *block, size_t bytes)
+{
+	if (real.free_sized)
+		real.free_sized(block, bytes);
+	else
+		real.free(block);
+}
+
+static void free_aligned_sized_real(void *block, size_t alignment, size_t bytes)
+{
+	if (real.free_aligned_sized)
+		real.free_aligned_sized(block, alignment, bytes);
+	else
+		real.free(block);
+}
+
+static void cfree_real(void *block)
+{
+	if (real.cfree)
+		real.cfree(block);
+	else
+		real.free(block);
+}
+
+#define FREE_HOOK(function, parameters, arguments)                                             \
+	EXPORT void function parameters                                                        \
+	{                                                                                      \
+		struct call_site site = CALL_SITE();                                           \
+		struct lane *lane = PASSING() ? NULL : hook_begin(&site);                      \
+		uintptr_t outer = 0;                                                           \
+		if (lane && block) {                                                           \
+			hook_free(lane, &site, WIRE_API_MALLOC, block);                        \
+			outer = hook_call(lane, &site);                                        \
+		}                                                                              \
+		function##_real arguments;                                                     \
+		if (lane && block)                                                             \
+			hook_return(lane, outer);                                              \
+	}
+
+FREE_HOOK(free_sized, (void *block, size_t bytes), (block, bytes))
+FREE_HOOK(free_aligned_sized, (void *block, size_t alignment, size_t bytes),
+	  (block, alignment, bytes))
+FREE_HOOK(cfree, (void *block), (block))

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loader, processes, threads, endings. dlopen and dlmopen are passed on by a
+ * tail jump: a wrapper would become the caller and change what they look for.
+ * vfork returns twice on one stack and is not hooked at all.
+ */
+#include "agent/entry.h"
+
+#include <linux/sched.h>
+
+#include "agent/memory_ops.h"
+#include "agent/rows.h"
+#include "agent/sys.h"
+
+/* Unresolved only before the first hook of all ran: a constructor that came before ours. */
+#define RESOLVE(function)                        \
+	do {                                     \
+		if (unlikely(!real.function))    \
+			real_resolve();          \
+	} while (0)
+
+static void forget_jit_regions(void)
+{
+	for (int i = 0; i < AGENT_JIT_REGIONS; i++)
+		atomic_store_explicit(&agent.jit_regions[i], 0, memory_order_relaxed);
+}
+
+EXPORT void *dlopen(const char *path, int mode)
+{
+	RESOLVE(dlopen);
+	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+		forget_jit_regions();
+	return real.dlopen(path, mode);
+}
+
+EXPORT void *dlmopen(long space, const char *path, int mode)
+{
+	RESOLVE(dlmopen);
+	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+		forget_jit_regions();
+	return real.dlmopen(space, path, mode);
+}
+
+/* Before and after: what was derived while code vanished is not to be kept. */
+EXPORT int dlclose(void *handle)
+{
+	RESOLVE(dlclose);
+	struct call_site site = CALL_SITE();
+	struct lane *lane = PASSING() ? NULL : hook_begin(&site);
+	if (!lane)
+		return real.dlclose(handle);
+	atomic_fetch_add(&agent.closing, 1);
+	atomic_fetch_add(&agent.generation, 1);
+	int result = real.dlclose(handle);
+	hook_raise(lane, &site);
+	rows_rescan(lane, true);
+	hook_lower(lane);
+	atomic_fetch_add(&agent.generation, 1);
+	atomic_fetch_sub(&agent.closing, 1);
+	return result;
+}
+
+/* The lane for an event of the process itself; NULL also in a vfork child, which only borrows the memory. */
+static struct lane *process_lane(const struct call_site *site)
+{
+	if (PASSING() || !agent_may_call())
+		return NULL;
+	struct lane *lane = hook_begin(site);
+	return lane && (uint32_t)sys_getpid() == agent_fixed.pid ? lane : NULL;
+}
+
+static void emit_process(struct lane *lane, const struct call_site *site, enum wire_extra kind,
+			 uint64_t first, uint64_t second)
+{
+	uint64_t payload[2] = {first, second};
+	hook_raise(lane, site);
+	emit_extra(lane, kind, payload, 2);
+	hook_lower(lane);
+}
+
+#define FORK_HOOK(function)                                                                    \
+	EXPORT int function(void)                                                              \
+	{                                                                                      \
+		RESOLVE(function);                                                             \
+		struct call_site site = CALL_SITE();                                           \
+		struct lane *lane = process_lane(&site);                                       \
+		if (lane)                                                                      \
+			emit_process(lane, &site, WIRE_EV_FORK, 0, 0);                         \
+		int pid = real.function();                                                     \
+		if (lane && pid) /* in the child the lane has been wiped away */               \
+			emit_process(lane, &site, WIRE_EV_FORKED,                              \
+				     pid > 0 ? (uint64_t)pid : 0, 0);                          \
+		return pid;                                                                    \
+	}
+
+FORK_HOOK(fork)
+FORK_HOOK(_Fork)
+
+#define EXEC_HOOK(function, parameters, arguments)                                             \
+	EXPORT int function parameters                                                         \
+	{                                                                                      \
+		RESOLVE(function);                                                             \
+		struct call_site site = CALL_SITE();                                           \
+		struct lane *lane = process_lane(&site);                                       \
+		if (lane)                                                                      \
+			emit_process(lane, &site, WIRE_EV_EXEC, 0, 0);                         \
+		int result = real.function arguments;                                          \
+		if (lane)                                                                      \
+			emit_process(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0);                    \
+		return result;                                                                 \
+	}
+
+EXEC_HOOK(execve, (const char *path, char *const *argv, char *const *envp), (path, argv, envp))
+EXEC_HOOK(execv, (const char *path, char *const *argv), (path, argv))
+EXEC_HOOK(execvp, (const char *file, char *const *argv), (file, argv))
+EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp), (file, argv, envp))
+EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, envp))
+
+#define EXIT_HOOK(function, how)                                                               \
+	EXPORT void function(int status)                                                       \
+	{                                                                                      \
+		RESOLVE(function);                                                             \
+		struct call_site site = CALL_SITE();                                           \
+		struct lane *lane = process_lane(&site);                                       \
+		if (lane)                                                                      \
+			emit_process(lane, &site, WIRE_EV_EXIT, (uint32_t)status, how);        \
+		real.function(status);                                                         \
+	}
+
+EXIT_HOOK(exit, WIRE_EXIT_EXIT)
+EXIT_HOOK(_exit, WIRE_EXIT_UNDERSCORE)
+EXIT_HOOK(_Exit, WIRE_EXIT_UNDERSCORE)
+EXIT_HOOK(quick_exit, WIRE_EXIT_QUICK)
+
+EXPORT void abort(void)
+{
+	RESOLVE(abort);
+	struct call_site site = CALL_SITE();
+	struct lane *lane = process_lane(&site);
+	if (lane)
+		emit_process(lane, &site, WIRE_EV_EXIT, 0, WIRE_EXIT_ABORT);
+	real.abort();
+}
+
+EXPORT int pthread_setname_np(uintptr_t thread, const char *name)
+{
+	RESOLVE(pthread_setname_np);
+	int result = real.pthread_setname_np(thread, name);
+	if (result || PASSING() || thread != thread_pointer())
+		return result;
+	struct call_site site = CALL_SITE();
+	struct lane *lane = hook_begin(&site);
+	if (lane) {
+		char text[16] = {0};
+		uint64_t words[2];
+		memcpy(text, name, strlen(name)); /* at most 15: it succeeded */
+		memcpy(words, text, sizeof words);
+		emit_process(lane, &site, WIRE_EV_THREAD_NAME, words[0], words[1]);
+	}
+	return result;
+}
+
+/*
+ * Pure pass-throughs that look at their arguments in registers and go on by a
+ * tail jump, whatever the number of arguments:
+ *   clone    a thread that shares its maker's thread pointer: from then on the
+ *            kernel is asked who is calling
+ *   prctl, syscall   a seccomp filter is being installed: no system calls from now on
+ */
+__attribute__((used)) static void pass_resolve(void)
+{
+	real_resolve();
+}
+
+__attribute__((used)) static void saw_shared_thread(void)
+{
+	atomic_store(&agent.shared_tls, 1);
+}
+
+__attribute__((used)) static void saw_seccomp(void)
+{
+	atomic_store(&agent.seccomp, 1);
+}
+
+/* Calls `helper` with all argument registers kept. */
+#define KEEPING_ARGUMENTS(helper)                                             \
+	"	push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; push %rax\n" \
+	"	mov %rsp, %rax; and $-16, %rsp; sub $16, %rsp; mov %rax, (%rsp)\n"           \
+	"	call " helper "\n"                                                            \
+	"	mov (%rsp), %rsp\n"                                                           \
+	"	pop %rax; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi\n"
+
+#define PASS_THROUGH(name, look)                                 \
+	__asm__(".text\n"                                        \
+		".globl " #name "\n.type " #name ",@function\n"  \
+		#name ":\n" look                                 \
+		"1:	mov real_" #name "(%rip), %r11\n"        \
+		"	test %r11, %r11\n"                       \
+		"	jz 2f\n"                                 \
+		"	jmp *%r11\n"                             \
+		"2:\n" KEEPING_ARGUMENTS("pass_resolve")         \
+		"	jmp *real_" #name "(%rip)\n"             \
+		".size " #name ", .-" #name "\n")
+
+/* CLONE_VM 0x100, CLONE_SETTLS 0x80000, CLONE_VFORK 0x4000; flags are in edx. */
+PASS_THROUGH(clone, "	mov %edx, %r11d\n"
+		    "	and $0x84100, %r11d\n"
+		    "	cmp $0x100, %r11d\n"
+		    "	jne 1f\n" KEEPING_ARGUMENTS("saw_shared_thread"));
+/* PR_SET_SECCOMP 22. */
+PASS_THROUGH(prctl, "	cmp $22, %edi\n"
+		    "	jne 1f\n" KEEPING_ARGUMENTS("saw_seccomp"));
+/* seccomp is 317; prctl 157 with 22. */
+PASS_THROUGH(syscall, "	cmp $317, %edi\n"
+		      "	je 3f\n"
+		      "	cmp $157, %edi\n"
+		      "	jne 1f\n"
+		      "	cmp $22, %esi\n"
+		      "	jne 1f\n"
+		      "3:\n" KEEPING_ARGUMENTS("saw_seccomp"));

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every hook does around the real call:
+ *
+ *   allocation   lane = hook_begin(); real call between hook_call() and
+ *                hook_return(); then hook_alloc()
+ *   free         hook_free() publishes, then the real call
+ *   realloc      hook_realloc_begin() publishes the old block's end, real
+ *                call, hook_realloc_end() or hook_realloc_fail()
+ *
+ * agent_sp is raised while the agent's own state is in motion, real_sp while
+ * the real function runs (lane.c says what for).
+ */
+#pragma once
+
+#include "agent/emit.h"
+#include "agent/unwind.h"
+
+/* May this call be recorded? NULL: just do the real thing. */
+static inline struct lane *hook_begin(const struct call_site *site)
+{
+	if (unlikely(atomic_load_explicit(&agent.state, memory_order_relaxed) != AGENT_ON) &&
+	    !agent_start())
+		return NULL;
+	return lane_enter(site);
+}
+
+static inline bool hook_recording(void)
+{
+	return likely(atomic_load_explicit(&agent.map.control->state, memory_order_relaxed) ==
+		      WIRE_RECORD);
+}
+
+static inline bool hook_frees_recorded(void)
+{
+	uint32_t state = atomic_load_explicit(&agent.map.control->state, memory_order_relaxed);
+	return likely(state == WIRE_RECORD) || state == WIRE_PAUSED;
+}
+
+/* Returns what hook_return() puts back. */
+static inline uintptr_t hook_call(struct lane *lane, const struct call_site *site)
+{
+	uintptr_t outer = lane->real_sp;
+	lane->real_sp = site->sp;
+	compiler_barrier();
+	return outer;
+}
+
+static inline void hook_return(struct lane *lane, uintptr_t outer)
+{
+	compiler_barrier();
+	lane->real_sp = outer;
+}
+
+static inline void hook_raise(struct lane *lane, const struct call_site *site)
+{
+	lane->agent_sp = site->sp;
+	compiler_barrier();
+}
+
+static inline void hook_lower(struct lane *lane)
+{
+	compiler_barrier();
+	lane->agent_sp = 0;
+}
+
+static inline uint32_t log2_of(size_t alignment)
+{
+	return alignment ? (uint32_t)(63 - __builtin_clzll(alignment)) : 0;
+}
+
+/* The new block, or the failure. alignment 0: none asked. op: ALLOC or REALLOC_END. */
+static inline void hook_block(struct lane *lane, const struct call_site *site, enum wire_op op,
+			      enum wire_api api, void *block, size_t bytes, size_t alignment)
+{
+	hook_raise(lane, site);
+	uint64_t node = unwind(lane, site);
+	if (unlikely(!block))
+		emit3(lane, op == WIRE_OP_ALLOC ? WIRE_OP_ALLOC_FAIL : WIRE_OP_REALLOC_FAIL, api,
+		      bytes, node << 32);
+	else if (likely(bytes < 1ull << 32 && !alignment))
+		emit3(lane, op, api, (uint64_t)block, node << 32 | bytes);
+	else
+		emit4(lane, (enum wire_op)(op + 1), api, (uint64_t)block,
+		      node << 32 | log2_of(alignment), bytes);
+	hook_lower(lane);
+}
+
+static inline void hook_alloc(struct lane *lane, const struct call_site *site, enum wire_api api,
+			      void *block, size_t bytes, size_t alignment)
+{
+	if (hook_recording())
+		hook_block(lane, site, WIRE_OP_ALLOC, api, block, bytes, alignment);
+}
+
+static inline void hook_end_block(struct lane *lane, const struct call_site *site, enum wire_op op,
+				  enum wire_api api, void *block)
+{
+	hook_raise(lane, site);
+	if (unlikely(agent.map.options & WIRE_OPT_FREE_STACKS) && op == WIRE_OP_FREE &&
+	    hook_recording())
+		emit3(lane, WIRE_OP_FREE_STACK, api, (uint64_t)block,
+		      (uint64_t)unwind(lane, site) << 32);
+	else
+		emit2(lane, op, api, (uint64_t)block);
+	hook_lower(lane);
+}
+
+/* Before the real free. */
+static inline void hook_free(struct lane *lane, const struct call_site *site, enum wire_api api,
+			     void *block)
+{
+	if (hook_frees_recorded())
+		hook_end_block(lane, site, WIRE_OP_FREE, api, block);
+}
+
+/* Before the real realloc of an existing block. False: not recorded, no end must follow. */
+static inline bool hook_realloc_begin(struct lane *lane, const struct call_site *site,
+				      enum wire_api api, void *block)
+{
+	if (!hook_recording())
+		return false;
+	hook_end_block(lane, site, WIRE_OP_REALLOC_BEGIN, api, block);
+	return true;
+}
+
+/* After it. block NULL: it failed, the old block lives on. */
+static inline void hook_realloc_end(struct lane *lane, const struct call_site *site,
+				    enum wire_api api, void *block, size_t bytes, size_t alignment)
+{
+	hook_block(lane, site, WIRE_OP_REALLOC_END, api, block, bytes, alignment);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Beginning: in a constructor, and lazily at the first call (the C library
+ * allocates before constructors run; a forked child has no constructor). The
+ * first thread initialises; calls that come meanwhile pass through.
+ */
+#include "agent/agent.h"
+
+#include <linux/mman.h>
+
+#include "agent/emit.h"
+#include "agent/intern.h"
+#include "agent/memory_ops.h"
+#include "agent/real.h"
+#include "agent/rendezvous.h"
+#include "agent/rows.h"
+#include "agent/sys.h"
+
+extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
+
+struct agent agent;
+struct agent_fixed agent_fixed = {0};
+struct real_functions real = {0};
+void *real_clone, *real_prctl, *real_syscall;
+
+static struct elf_scope agent_scope; /* set once, with the real functions */
+
+void real_resolve(void)
+{
+	if (atomic_load_explicit(&agent_fixed.resolved, memory_order_acquire))
+		return;
+	struct elf_auxv auxv;
+	if (elf_auxv_read(&auxv))
+		return;
+	struct elf_scope scope;
+	elf_scope_init(&scope, &auxv, _DYNAMIC);
+#define REAL_FIND(name, result, arguments) \
+	real.name = (result(*) arguments)elf_find_next(&scope, #name);
+	REAL_ALL(REAL_FIND)
+#undef REAL_FIND
+	real_clone = elf_find_next(&scope, "clone");
+	real_prctl = elf_find_next(&scope, "prctl");
+	real_syscall = elf_find_next(&scope, "syscall");
+	agent_scope = scope;
+	/* Pairs with the acquire above: two threads may both get here, with equal results. */
+	atomic_store_explicit(&agent_fixed.resolved, 1, memory_order_release);
+}
+
+static bool peek(void *ctx, uintptr_t address, void *ret, size_t bytes)
+{
+	(void)ctx;
+	return sys_peek(sys_gettid(), address, ret, bytes);
+}
+
+static void *map_for_modules(void *ctx, size_t bytes)
+{
+	(void)ctx;
+	atomic_fetch_add_explicit(&agent.private_bytes, bytes, memory_order_relaxed);
+	return agent_map((bytes + AGENT_PAGE - 1) & ~(size_t)(AGENT_PAGE - 1));
+}
+
+static void on_module(void *ctx, const struct module *module, bool mapped)
+{
+	(void)ctx;
+	struct lane *lane = lane_find(thread_pointer());
+	if (lane && !lane->rescanning)
+		lane = lane->signal_lane;
+	if (mapped && (module->flags & MODULE_AGENT))
+		agent.own_instance = module->instance;
+	if (!lane)
+		return;
+	uint64_t instance = module->instance;
+	if (mapped)
+		emit_module(lane, module);
+	else
+		emit_extra(lane, WIRE_EV_UNMODULE, &instance, 1);
+}
+
+/* Where in the thread's control block its id is: known places first, then a search. */
+static uint32_t find_tid_offset(void)
+{
+	static const uint16_t known[] = {0x2d0, 0x30}; /* glibc, musl */
+	uint32_t tid = (uint32_t)sys_gettid(), word;
+	uintptr_t thread = thread_pointer();
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+		if (sys_peek((int)tid, thread + known[i], &word, sizeof word) && word == tid)
+			return known[i];
+	for (uint32_t offset = 8; offset < AGENT_PAGE; offset += 4)
+		if (sys_peek((int)tid, thread + offset, &word, sizeof word) && word == tid)
+			return offset;
+	return 0;
+}
+
+static bool make_tables(void)
+{
+	agent.slots = agent_map(AGENT_SLOTS * sizeof *agent.slots);
+	if (!agent.slots || !intern_init() || !rows_init())
+		return false;
+	const struct modules_options options = {.scope = &agent_scope,
+						.own_dynamic = (uintptr_t)_DYNAMIC,
+						.map = map_for_modules,
+						.peek = peek,
+						.event = on_module};
+	agent.modules = modules_new(&options);
+	return agent.modules != NULL;
+}
+
+static void first_scan(void)
+{
+	struct lane *lane = lane_adopt(NULL, thread_pointer());
+	if (!lane)
+		return;
+	lane->agent_sp = (uintptr_t)__builtin_frame_address(0);
+	rows_rescan(lane, true);
+	lane->agent_sp = 0;
+}
+
+/* All or nothing; in the latter case what was mapped stays, unused. */
+static bool begin_session(uint32_t forked)
+{
+	uint64_t wiped_bytes = sizeof agent;
+	if (sys_failed(sys_madvise(&agent, wiped_bytes, MADV_WIPEONFORK)))
+		return false;
+	if (!rendezvous(forked, &agent.map))
+		return false;
+	agent_fixed.follow_fork = (agent.map.options & WIRE_OPT_FOLLOW_FORK) != 0;
+	agent_fixed.no_maps = (agent.map.options & WIRE_OPT_NO_MAPS) != 0;
+	agent_fixed.pid = (uint32_t)sys_getpid();
+	agent.tid_offset = find_tid_offset();
+	if (!make_tables()) {
+		agent_switch_off(WIRE_OFF_NO_MEMORY);
+		return false;
+	}
+	atomic_store(&agent.generation, 1);
+	first_scan();
+	atomic_store(&agent_fixed.was_on, 1);
+	return true;
+}
+
+AGENT_COLD bool agent_start(void)
+{
+	real_resolve();
+	uint32_t state = atomic_load(&agent.state), unlocked = 0;
+	if (state != AGENT_NEW)
+		return state == AGENT_ON;
+	if (!atomic_compare_exchange_strong(&agent.init_lock, &unlocked, 1))
+		return false; /* somebody is at it; or we were interrupted while at it */
+	bool forked = atomic_load(&agent_fixed.was_on);
+	bool on = (!forked || agent_fixed.follow_fork) && begin_session(forked);
+	if (on)
+		atomic_store(&agent.map.control->agent_ready, 1);
+	atomic_store(&agent.state, on ? AGENT_ON : AGENT_PASS);
+	return on;
+}
+
+__attribute__((constructor)) static void agent_constructor(void)
+{
+	agent_start();
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/rendezvous.h"
+
+#include <linux/mman.h>
+#include <asm/socket.h>
+
+#include "agent/agent.h"
+#include "agent/memory_ops.h"
+#include "agent/sys.h"
+#include "base/version.h"
+
+enum {
+	ENV_BYTES_MAX = 1 << 20,
+	SESSION_BYTES_MAX = 200,
+	TOKEN_BYTES = 32,
+	UNIX_FAMILY = 1,
+	STREAM_CLOEXEC = 1 | 02000000,
+	MSG_NOSIGNAL_FLAG = 0x4000,
+	MSG_CMSG_CLOEXEC_FLAG = 0x40000000,
+	RIGHTS = 1,
+	TIMEOUT_S = 5,
+};
+
+/* As the kernel lays them out. */
+struct socket_name {
+	uint16_t family;
+	char path[108];
+};
+struct message {
+	void *name;
+	uint32_t name_bytes;
+	uint32_t pad;
+	struct sys_iovec *parts;
+	size_t part_count;
+	void *control;
+	size_t control_bytes;
+	uint32_t flags;
+	uint32_t pad2;
+};
+struct control_message {
+	size_t bytes;
+	int level;
+	int type;
+	int fd;
+	int pad;
+};
+
+/* Finds NAME=value in a block of NUL-terminated strings. */
+static bool find_variable(const char *block, size_t bytes, const char *name, char *ret, size_t room)
+{
+	size_t name_bytes = strlen(name);
+	for (size_t at = 0; at < bytes;) {
+		size_t length = 0;
+		while (at + length < bytes && block[at + length])
+			length++;
+		if (length > name_bytes && block[at + name_bytes] == '=' &&
+		    !memcmp(block + at, name, name_bytes) && length - name_bytes <= room) {
+			memcpy(ret, block + at + name_bytes + 1, length - name_bytes - 1);
+			ret[length - name_bytes - 1] = 0;
+			return true;
+		}
+		at += length + 1;
+	}
+	return false;
+}
+
+/* The environment the image was started with; the program's own changes do not matter. */
+static bool read_session(char *ret, size_t room)
+{
+	int fd = sys_open("/proc/self/environ", 02000000, 0);
+	if (fd < 0)
+		return false;
+	char *block = agent_map(ENV_BYTES_MAX);
+	size_t bytes = 0;
+	while (block && bytes < ENV_BYTES_MAX) {
+		long got = sys_read(fd, block + bytes, ENV_BYTES_MAX - bytes);
+		if (got <= 0)
+			break;
+		bytes += (size_t)got;
+	}
+	sys_close(fd);
+	bool found = block && find_variable(block, bytes, WIRE_SESSION_ENV, ret, room);
+	if (block)
+		sys_munmap(block, ENV_BYTES_MAX);
+	return found;
+}
+
+static int connect_to(const char *name, size_t name_bytes)
+{
+	struct socket_name address = {.family = UNIX_FAMILY};
+	if (name_bytes + 1 > sizeof address.path)
+		return -1;
+	memcpy(address.path + 1, name, name_bytes); /* abstract: a NUL first */
+	int fd = sys_socket(UNIX_FAMILY, STREAM_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	const struct sys_timespec timeout = {TIMEOUT_S, 0};
+	sys_call6(SYS_NR_SETSOCKOPT, fd, SOL_SOCKET, SO_RCVTIMEO_OLD, (long)&timeout,
+		  sizeof timeout, 0);
+	sys_call6(SYS_NR_SETSOCKOPT, fd, SOL_SOCKET, SO_SNDTIMEO_OLD, (long)&timeout,
+		  sizeof timeout, 0);
+	if (sys_connect(fd, &address, sizeof address.family + 1 + name_bytes) < 0) {
+		sys_close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool say_hello(int fd, const char *token, uint32_t forked)
+{
+	struct wire_hello hello = {.magic = WIRE_MAGIC,
+				   .version = WIRE_VERSION,
+				   .agent_version = TIDEMARK_VERSION,
+				   .pid = (uint32_t)sys_getpid(),
+				   .forked = forked};
+	memcpy(hello.token, token, TOKEN_BYTES);
+	struct sys_iovec part = {&hello, sizeof hello};
+	struct message message = {.parts = &part, .part_count = 1};
+	return sys_sendmsg(fd, &message, MSG_NOSIGNAL_FLAG) == (long)sizeof hello;
+}
+
+/* The session's descriptor, or -1. */
+static int receive_session(int fd)
+{
+	struct wire_welcome welcome;
+	struct control_message control = {0};
+	struct sys_iovec part = {&welcome, sizeof welcome};
+	struct message message = {.parts = &part,
+				  .part_count = 1,
+				  .control = &control,
+				  .control_bytes = sizeof control};
+	long got = sys_recvmsg(fd, &message, MSG_CMSG_CLOEXEC_FLAG);
+	int session = message.control_bytes >= sizeof control - sizeof control.pad &&
+				      control.level == SOL_SOCKET && control.type == RIGHTS
+			      ? control.fd
+			      : -1;
+	if (got == (long)sizeof welcome && welcome.magic == WIRE_MAGIC &&
+	    welcome.version == WIRE_VERSION && welcome.accept)
+		return session;
+	if (session >= 0)
+		sys_close(session);
+	return -1;
+}
+
+static bool map_session(int fd, struct wire_map *ret_map)
+{
+	struct wire_control *head =
+		sys_mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	if (sys_failed((long)head))
+		return false;
+	uint64_t bytes = head->total_bytes;
+	sys_munmap(head, WIRE_PAGE_BYTES);
+	void *base = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (sys_failed((long)base))
+		return false;
+	/* A child must not even see it: it belongs to this process. */
+	if (sys_failed(sys_madvise(base, bytes, MADV_DONTFORK)) ||
+	    wire_map_init(ret_map, base, bytes)) {
+		sys_munmap(base, bytes);
+		return false;
+	}
+	return true;
+}
+
+bool rendezvous(uint32_t forked, struct wire_map *ret_map)
+{
+	char session[SESSION_BYTES_MAX];
+	if (!read_session(session, sizeof session))
+		return false;
+	size_t bytes = strlen(session);
+	if (bytes <= TOKEN_BYTES + 1 || session[bytes - TOKEN_BYTES - 1] != ':')
+		return false;
+	int fd = connect_to(session, bytes - TOKEN_BYTES - 1);
+	if (fd < 0)
+		return false;
+	int memory = say_hello(fd, session + bytes - TOKEN_BYTES, forked) ? receive_session(fd) : -1;
+	sys_close(fd);
+	if (memory < 0)
+		return false;
+	bool mapped = map_session(memory, ret_map);
+	sys_close(memory);
+	return mapped;
+}

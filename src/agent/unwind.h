@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Verified memoised unwinding: the stack of a call site as a node id.
+ *
+ * Unwinding by CFI is a deterministic function of (pc, sp, bp) and of the words
+ * it reads. A lane remembers its last unwind: the states and the words. A new
+ * unwind steps from the leaf until its state equals a remembered one, then
+ * re-reads only the words remembered from there to the root. All equal: the
+ * rest of the stack is provably the same and its node is known.
+ */
+#pragma once
+
+#include "agent/lane.h"
+
+/* Node id of the stack; never 0. Inside the agent (lane->agent_sp set). */
+uint32_t unwind_walk(struct lane *lane, const struct call_site *site);
+
+/*
+ * Follows the stack from site, without memory, up to the agent's own frame of
+ * the hook that was called with stack pointer hook_sp.
+ */
+enum seek_result {
+	SEEK_NOTHING, /* it is not on the stack any more */
+	SEEK_NESTED,  /* we were called from inside it */
+	SEEK_SIGNAL,  /* a signal handler that interrupted it called us */
+};
+enum seek_result unwind_seek(struct lane *lane, const struct call_site *site, uintptr_t hook_sp);
+
+/* Forget: code changed, or the memory was left half written. */
+static inline void unwind_forget(struct lane *lane)
+{
+	lane->memo.count = 0;
+	lane->memo.cut_end = 0;
+	lane->memo.lost_words = false;
+}
+
+/* Index of the bad word nearest the leaf among words[0, end), or -1: strictly leaf to root. */
+static inline int32_t memo_verify(const struct memo_word *words, uint32_t end)
+{
+	const struct memo_word *w = words + end;
+	while (w - words >= 4) {
+		if (*(volatile uint64_t *)w[-1].address != w[-1].value)
+			return (int32_t)(w - words) - 1;
+		if (*(volatile uint64_t *)w[-2].address != w[-2].value)
+			return (int32_t)(w - words) - 2;
+		if (*(volatile uint64_t *)w[-3].address != w[-3].value)
+			return (int32_t)(w - words) - 3;
+		if (*(volatile uint64_t *)w[-4].address != w[-4].value)
+			return (int32_t)(w - words) - 4;
+		w -= 4;
+	}
+	while (w > words) {
+		w--;
+		if (*(volatile uint64_t *)w->address != w->value)
+			return (int32_t)(w - words);
+	}
+	return -1;
+}
+
+/* The steady case inline: same leaf, nothing changed above it. */
+static inline uint32_t unwind(struct lane *lane, const struct call_site *site)
+{
+	struct memo *memo = &lane->memo;
+	if (likely(memo->count) &&
+	    likely(memo->generation ==
+		   atomic_load_explicit(&agent.generation, memory_order_relaxed))) {
+		const struct memo_frame *leaf = &memo->frames[memo->count - 1];
+		if (leaf->sp == site->sp && leaf->pc == site->pc &&
+		    (!(leaf->words & MEMO_NEEDS_BP) || leaf->bp == site->bp) &&
+		    memo_verify(memo->words, leaf->words & MEMO_WORDS) < 0)
+			return leaf->node;
+	}
+	return unwind_walk(lane, site);
+}
