@@ -5,7 +5,7 @@
  * longjmp once the caller's room is full. It keeps its state on the stack, so
  * nothing is lost by that.
  *
- * Known limits: a mangled name over MANGLED_MAX bytes is shown as it is.
+ * Known limits: a mangled name of MANGLED_MAX bytes or more is shown as it is.
  */
 #include "symbols/symbols.h"
 
@@ -63,12 +63,36 @@ static bool demangle_d(const char *name, char *out, size_t out_bytes)
 	return true;
 }
 
-void symbols_demangle(const char *name, char *out, size_t out_bytes)
+/*
+ * The compiler's clones (.constprop.0, .isra.0, .part.0, .cold) are parts of one
+ * function of the source. Returns the length without such endings.
+ */
+static size_t without_clone(const char *name)
 {
+	static const char *const endings[] = {".constprop.", ".isra.",	   ".part.",
+					      ".cold",	     ".lto_priv.", ".llvm."};
+	const char *cut = NULL;
+	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+		const char *found = strstr(name + (*name != '\0'), endings[i]);
+		if (found && (!cut || found < cut))
+			cut = found;
+	}
+	return cut ? (size_t)(cut - name) : strlen(name);
+}
+
+void symbols_demangle(const char *mangled, char *out, size_t out_bytes)
+{
+	char name[MANGLED_MAX];
+	size_t bytes = without_clone(mangled);
+	if (bytes >= sizeof name) {
+		copy_cut(out, out_bytes, mangled);
+		return;
+	}
+	memcpy(name, mangled, bytes);
+	name[bytes] = '\0';
 	bool itanium = !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2);
-	if (itanium && strnlen(name, MANGLED_MAX) < MANGLED_MAX &&
-	    (demangle_with(rust_demangle_callback, name, out, out_bytes) ||
-	     demangle_with(cplus_demangle_v3_callback, name, out, out_bytes)))
+	if (itanium && (demangle_with(rust_demangle_callback, name, out, out_bytes) ||
+			demangle_with(cplus_demangle_v3_callback, name, out, out_bytes)))
 		return;
 	if (!strncmp(name, "_D", 2) && demangle_d(name, out, out_bytes))
 		return;

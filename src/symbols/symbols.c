@@ -14,10 +14,12 @@
 #include "symbols/debugfile.h"
 #include "symbols/elffile.h"
 #include "symbols/host.h"
+#include "symbols/lines.h"
 #include "symbols/strpool.h"
 #include "symbols/table.h"
 
-#define MAX_BYTES_DEFAULT (512ull << 20)
+#define MAX_BYTES_DEFAULT    (512ull << 20)
+#define LINES_BUDGET_DEFAULT (1000ull * 1000 * 1000)
 
 enum { NAME_ROOM = 32 * 1024 };
 
@@ -30,6 +32,7 @@ struct symbols_module {
 	struct elffile file;
 	struct elffile debug; /* elf NULL: there is none */
 	struct table table;
+	struct lines *lines; /* NULL: no debug information, or not asked for */
 };
 
 struct symbols {
@@ -38,6 +41,7 @@ struct symbols {
 	struct strpool *strings;
 	struct symbols_module *modules;
 	uint64_t table_bytes;
+	uint64_t lines_budget_ns; /* what is left of it */
 };
 
 int symbols_new(const struct symbols_options *options, struct symbols **ret_symbols,
@@ -57,12 +61,15 @@ int symbols_new(const struct symbols_options *options, struct symbols **ret_symb
 	}
 	if (!s->options.max_bytes)
 		s->options.max_bytes = MAX_BYTES_DEFAULT;
+	s->lines_budget_ns =
+		options->lines_budget_ns ? options->lines_budget_ns : LINES_BUDGET_DEFAULT;
 	*ret_symbols = s;
 	return 0;
 }
 
 static void module_done(struct symbols_module *module)
 {
+	module->lines = lines_close(module->lines);
 	table_done(&module->table);
 	if (module->debug.elf)
 		elffile_close(&module->debug);
@@ -164,21 +171,50 @@ static int load_from(struct symbols *s, struct symbols_module *module, const str
 	return code;
 }
 
+static bool open_debug_file(struct symbols *s, struct symbols_module *module)
+{
+	if (!module->debug.elf && !s->options.no_debug_files && module->file.fd >= 0 &&
+	    debugfile_open(&module->debug, &module->file, s->root,
+			   without_deleted(s, module->path)))
+		return false;
+	return module->debug.elf != NULL;
+}
+
+static void load_lines(struct symbols *s, struct symbols_module *module)
+{
+	struct lines_limits limits = {.max_bytes = s->options.max_bytes,
+				      .budget_ns = &s->lines_budget_ns};
+	if (s->options.no_lines || !lines_open(&module->lines, &module->file, &limits))
+		return;
+	if (open_debug_file(s, module) && lines_open(&module->lines, &module->debug, &limits))
+		module->lines = NULL;
+}
+
 /* .symtab, else the debug file's, else .dynsym. */
 static int load_table(struct symbols *s, struct symbols_module *module, struct tm_error *err)
 {
 	struct tm_error reason;
 	int code = load_from(s, module, &module->file, SHT_SYMTAB, &reason);
-	if (code == -ENODATA && !s->options.no_debug_files && module->file.fd >= 0 &&
-	    !debugfile_open(&module->debug, &module->file, s->root,
-			    without_deleted(s, module->path))) {
+	if (code == -ENODATA && open_debug_file(s, module))
 		code = load_from(s, module, &module->debug, SHT_SYMTAB, &reason);
-	}
 	if (code == -ENODATA)
 		code = load_from(s, module, &module->file, SHT_DYNSYM, &reason);
 	if (code)
 		return tm_fail(err, code, "'%s': %s", module->path, reason.text);
 	return 0;
+}
+
+static int load_names(struct symbols *s, struct symbols_module *module, struct tm_error *err)
+{
+	int code = load_table(s, module, err);
+	load_lines(s, module);
+	if (code && module->lines) {
+		*err = (struct tm_error){0};
+		code = 0;
+	}
+	if (code)
+		module_done(module);
+	return code;
 }
 
 static struct symbols_module *find_open(struct symbols *s, const char *path,
@@ -217,10 +253,10 @@ int symbols_open(struct symbols *s, const char *path, const uint8_t *build_id,
 		module = add_module(s, path, build_id, build_id_bytes);
 		if (!module)
 			return tm_fail(err, -ENOMEM, "out of memory");
-		if (!open_file(s, module, &module->failure) &&
-		    load_table(s, module, &module->failure))
-			module_done(module);
-		if (module->failure.code && s->options.warn)
+		int code = open_file(s, module, &module->failure);
+		if (!code)
+			code = load_names(s, module, &module->failure);
+		if (code && s->options.warn)
 			s->options.warn(s->options.warn_ctx, module->failure.text);
 	}
 	if (module->failure.code) {
@@ -235,6 +271,11 @@ int symbols_open(struct symbols *s, const char *path, const uint8_t *build_id,
 size_t symbols_lookup(struct symbols *s, struct symbols_module *module, uint64_t elf_address,
 		      struct symbols_frame frames[SYMBOLS_CHAIN_MAX])
 {
+	size_t count = 0;
+	if (module->lines)
+		count = lines_find(module->lines, s->strings, elf_address, frames);
+	if (count)
+		return count;
 	const char *mangled = table_find(&module->table, elf_address);
 	if (!mangled)
 		return 0;
