@@ -129,8 +129,8 @@ static void mode_calloc(void)
 static void mode_realloc(void)
 {
 	for (size_t i = 1; i <= ROUNDS; i++) {
-		void *p = by_realloc(NULL, NULL, 0, i); /* as malloc */
-		p = by_realloc(&by_realloc_site, p, i, i * 100); /* moves or grows */
+		void *p = by_realloc(NULL, NULL, 0, i);		      /* as malloc */
+		p = by_realloc(&by_realloc_site, p, i, i * 100);      /* moves or grows */
 		p = by_realloc(&by_realloc_site, p, i * 100, i * 10); /* shrinks */
 		void *q = by_malloc(i);
 		q = by_realloc(&by_malloc_site, q, i, i + 1); /* crosses functions */

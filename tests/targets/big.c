@@ -21,7 +21,7 @@ SITE void *big_malloc(size_t n)
 SITE void *left(uint64_t path, int depth, size_t n);
 SITE void *right(uint64_t path, int depth, size_t n)
 {
-	void *block = depth == 0      ? big_malloc(n)
+	void *block = depth == 0 ? big_malloc(n)
 		      : path & 1 ? left(path >> 1, depth - 1, n)
 				 : right(path >> 1, depth - 1, n);
 	KEEP(block);
@@ -30,7 +30,7 @@ SITE void *right(uint64_t path, int depth, size_t n)
 
 SITE void *left(uint64_t path, int depth, size_t n)
 {
-	void *block = depth == 0      ? big_malloc(n)
+	void *block = depth == 0 ? big_malloc(n)
 		      : path & 1 ? right(path >> 1, depth - 1, n)
 				 : left(path >> 1, depth - 1, n);
 	KEEP(block);

@@ -30,11 +30,11 @@ SITE void chain_0(size_t n)
 	KEEP(block);
 }
 
-#define LINK(upper, lower)                                                                         \
-	SITE void chain_##upper(size_t n)                                                          \
-	{                                                                                          \
-		chain_##lower(n + upper);                                                          \
-		KEEP(n);                                                                           \
+#define LINK(upper, lower)                \
+	SITE void chain_##upper(size_t n) \
+	{                                 \
+		chain_##lower(n + upper); \
+		KEEP(n);                  \
 	}
 LINK(1, 0)
 LINK(2, 1)

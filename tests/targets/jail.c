@@ -141,8 +141,8 @@ static void mode_mask(void)
 	work(after_malloc, &after_malloc_site, 5000);
 }
 
-#define ALLOW(call)                                                                                \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1),                                     \
+#define ALLOW(call)                                            \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 static void filter(struct sock_filter *code, size_t count)
@@ -156,9 +156,17 @@ static void filter_list(unsigned otherwise)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		ALLOW(read),   ALLOW(write),    ALLOW(exit),   ALLOW(exit_group),
-		ALLOW(futex),  ALLOW(mmap),     ALLOW(munmap), ALLOW(brk),
-		ALLOW(mremap), ALLOW(madvise),  ALLOW(mprotect),
+		ALLOW(read),
+		ALLOW(write),
+		ALLOW(exit),
+		ALLOW(exit_group),
+		ALLOW(futex),
+		ALLOW(mmap),
+		ALLOW(munmap),
+		ALLOW(brk),
+		ALLOW(mremap),
+		ALLOW(madvise),
+		ALLOW(mprotect),
 		BPF_STMT(BPF_RET | BPF_K, otherwise),
 	};
 	filter(code, sizeof code / sizeof *code);

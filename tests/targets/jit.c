@@ -32,8 +32,8 @@ SITE void *jit_caller(jit_fn code, size_t n)
 
 static unsigned char *page(void)
 {
-	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
 	check(at != MAP_FAILED, "mmap failed");
 	return at;
 }

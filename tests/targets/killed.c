@@ -16,13 +16,13 @@ struct line {
 };
 static struct line *lines;
 
-#define KILLED(number)                                                                             \
-	SITE void *killed_malloc_##number(size_t n)                                                \
-	{                                                                                          \
-		void *block = malloc(n);                                                           \
-		lines[number].allocations++;                                                       \
-		lines[number].bytes += n;                                                          \
-		return block;                                                                      \
+#define KILLED(number)                              \
+	SITE void *killed_malloc_##number(size_t n) \
+	{                                           \
+		void *block = malloc(n);            \
+		lines[number].allocations++;        \
+		lines[number].bytes += n;           \
+		return block;                       \
 	}
 KILLED(0)
 KILLED(1)
@@ -37,7 +37,8 @@ static void *body(void *arg)
 {
 	uintptr_t me = (uintptr_t)arg;
 	void *kept[KEPT] = {0};
-	for (uint64_t dice = me + 1;; dice = dice * 6364136223846793005ull + 1442695040888963407ull) {
+	for (uint64_t dice = me + 1;;
+	     dice = dice * 6364136223846793005ull + 1442695040888963407ull) {
 		void **slot = &kept[dice >> 58];
 		if (*slot) {
 			free(*slot);

@@ -42,9 +42,9 @@
 #define KEEP(p) __asm__ volatile("" : : "r"(p) : "memory")
 
 enum {
-	LEDGER_EXACT = 1u << 0,   /* nobody else allocates: the totals are the program's */
-	LEDGER_PEAK = 1u << 1,    /* the peak is deterministic */
-	LEDGER_FUZZY = 1u << 2,   /* signals fall between calls: temporary is not known */
+	LEDGER_EXACT = 1u << 0, /* nobody else allocates: the totals are the program's */
+	LEDGER_PEAK = 1u << 1,	/* the peak is deterministic */
+	LEDGER_FUZZY = 1u << 2, /* signals fall between calls: temporary is not known */
 	LEDGER_FILE_BYTES = 1 << 18,
 	LEDGER_EXTRAS = 16,
 };
@@ -55,15 +55,13 @@ struct ledger_site {
 	uint64_t peak_bytes; /* live at the moment of the program's peak */
 };
 
-#define LEDGER_SITE(function)                                                                      \
-	static struct ledger_site function##_site = {#function, 0, 0, 0, 0, 0, 0, 0};              \
-	__attribute__((section("ledger_sites"), used)) static struct ledger_site                   \
-		*const function##_entry = &function##_site
+#define LEDGER_SITE(function)                                                         \
+	static struct ledger_site function##_site = {#function, 0, 0, 0, 0, 0, 0, 0}; \
+	__attribute__((section("ledger_sites"),                                       \
+		       used)) static struct ledger_site *const function##_entry = &function##_site
 
-__attribute__((weak, visibility("hidden"))) extern struct ledger_site *const
-	__start_ledger_sites[];
-__attribute__((weak, visibility("hidden"))) extern struct ledger_site *const
-	__stop_ledger_sites[];
+__attribute__((weak, visibility("hidden"))) extern struct ledger_site *const __start_ledger_sites[];
+__attribute__((weak, visibility("hidden"))) extern struct ledger_site *const __stop_ledger_sites[];
 
 struct ledger_extra {
 	const char *key;
@@ -168,112 +166,6 @@ static inline void ledger_stack(const char *frames, uint64_t allocations)
 	}
 }
 
-/* Maps the file "$LEDGER<suffix>". Without LEDGER does nothing. */
-static inline void ledger_open(const char *suffix)
-{
-	const char *name = getenv("LEDGER");
-	char path[4096];
-	if (!name || strlen(name) + strlen(suffix) >= sizeof path)
-		return;
-	strcpy(path, name);
-	strcat(path, suffix);
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0 || ftruncate(fd, LEDGER_FILE_BYTES) != 0)
-		_exit(97);
-	void *at = mmap(NULL, LEDGER_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (at == MAP_FAILED)
-		_exit(97);
-	ledger.out = (char *)at;
-}
-
-static inline void ledger_text(const char *text)
-{
-	char *to = ledger.out ? ledger.out : ledger.buffer;
-	size_t room = ledger.out ? (size_t)LEDGER_FILE_BYTES : sizeof ledger.buffer;
-	for (; *text && ledger.used < room; text++)
-		to[ledger.used++] = *text;
-}
-
-static inline void ledger_number(const char *key, uint64_t value)
-{
-	char digits[24];
-	unsigned at = sizeof digits;
-	digits[--at] = 0;
-	do
-		digits[--at] = (char)('0' + value % 10);
-	while (value /= 10);
-	ledger_text(",\"");
-	ledger_text(key);
-	ledger_text("\":");
-	ledger_text(digits + at);
-}
-
-static inline void ledger_counts(const struct ledger_site *site, unsigned flags)
-{
-	ledger_number("allocations", site->allocations);
-	ledger_number("frees", site->frees);
-	ledger_number("allocated_bytes", site->allocated_bytes);
-	ledger_number("unfreed_allocations", site->allocations - site->frees);
-	ledger_number("unfreed_bytes", site->allocated_bytes - site->freed_bytes);
-	if (!(flags & LEDGER_FUZZY))
-		ledger_number("temporary_allocations", site->temporary);
-	ledger_number("failed_allocations", site->failed);
-}
-
-static inline void ledger_functions(struct ledger_site *sum, unsigned flags)
-{
-	for (struct ledger_site *const *at = __start_ledger_sites; at < __stop_ledger_sites; at++) {
-		const struct ledger_site *s = *at;
-		ledger_text(at == __start_ledger_sites ? "{\"function\":\"" : ",{\"function\":\"");
-		ledger_text(s->name);
-		ledger_text("\"");
-		ledger_counts(s, flags);
-		if (flags & LEDGER_PEAK)
-			ledger_number("peak_bytes", s->peak_bytes);
-		ledger_text("}");
-		sum->allocations += s->allocations;
-		sum->frees += s->frees;
-		sum->allocated_bytes += s->allocated_bytes;
-		sum->freed_bytes += s->freed_bytes;
-		sum->temporary += s->temporary;
-		sum->failed += s->failed;
-	}
-}
-
-static inline void ledger_stacks(void)
-{
-	for (unsigned i = 0; i < ledger.stack_count; i++) {
-		ledger_text(i ? ",{\"frames\":\"" : "{\"frames\":\"");
-		ledger_text(ledger.stacks[i].key);
-		ledger_text("\"");
-		ledger_number("allocations", ledger.stacks[i].value);
-		ledger_text("}");
-	}
-}
-
-/* Writes the account. Flags are LEDGER_EXACT, LEDGER_PEAK, LEDGER_FUZZY. */
-static inline void ledger_print(const char *target, unsigned flags)
-{
-	struct ledger_site sum = {target, 0, 0, 0, 0, 0, 0, 0};
-	ledger_text("{\"target\":\"");
-	ledger_text(target);
-	ledger_text("\",\"functions\":[");
-	ledger_functions(&sum, flags);
-	ledger_text("],\"stacks\":[");
-	ledger_stacks();
-	ledger_text("]");
-	ledger_number("exact", (flags & LEDGER_EXACT) != 0);
-	ledger_counts(&sum, flags);
-	if (flags & LEDGER_PEAK)
-		ledger_number("peak_bytes", ledger.peak_bytes);
-	for (unsigned i = 0; i < ledger.extra_count; i++)
-		ledger_number(ledger.extras[i].key, ledger.extras[i].value);
-	ledger_text("}\n");
-	if (!ledger.out && write(1, ledger.buffer, ledger.used) < 0)
-		_exit(98);
-}
-
 /* "say" for programs whose output is compared: no stdio, no allocation. */
 static inline void say(const char *text)
 {
@@ -290,3 +182,5 @@ static inline void check(int good, const char *sentence)
 		_exit(98);
 	_exit(96);
 }
+
+#include "ledger_write.h"

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One case per function that allocates, frees or maps."""
+from harness import case
+
+LIBC = ["malloc", "calloc", "realloc", "realloc_zero", "reallocarray", "posix_memalign",
+        "aligned_alloc", "memalign", "valloc", "pvalloc", "cfree", "free_sized",
+        "free_aligned_sized"]
+NEW = ["new", "new_sized", "new_array", "new_nothrow", "new_aligned", "new_aligned_nothrow",
+       "new_expression", "bad_alloc"]
+MAP = ["mmap", "mremap", "mprotect", "madvise", "brk", "file"]
+FOREIGN = ["jemalloc", "mimalloc", "tcmalloc"]
+
+
+def add(name, loses, command):
+    case(name, loses)(lambda t: t.compare(command))
+
+
+for mode in LIBC:
+    add(f"api/{mode}", f"memory that comes from or goes by {mode}() is counted wrongly",
+        ["api_libc", mode])
+for mode in NEW:
+    add(f"api/{mode}", f"memory of C++'s operator {mode} is counted wrongly", ["api_new", mode])
+for mode in MAP:
+    add(f"api/map_{mode}", f"memory mapped by {mode} is counted wrongly or as heap",
+        ["api_map", mode])
+for library in FOREIGN:
+    add(f"api/{library}", f"{library}'s own entry points are missed or counted twice",
+        [f"api_{library}"])
+    for mode in NEW:
+        if (library, mode) != ("mimalloc", "bad_alloc"):  # mimalloc aborts there by itself
+            add(f"api/{library}_{mode}", f"C++ programs linked with {library} are counted wrongly",
+                [f"api_new_{library}", mode])
+
+
+def behind(library):
+    @case(f"api/preloaded_{library}", f"programs run with {library} preloaded are counted wrongly")
+    def preloaded(t):
+        path = f"/usr/lib/x86_64-linux-gnu/lib{library}.so"
+        t.compare(["simple", "3"], env={"LD_PRELOAD": path})
+
+
+for library in FOREIGN:
+    behind(library)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the command line, and habits of heaptrack's users."""
+import re
+
+from harness import case
+
+
+@case("options/end_lines", "the end of a run does not say where the trace is and what to type")
+def end_lines(t):
+    recorded = t.record(["simple", "3"])
+    ours = recorded.our_lines()
+    t.need(len(ours) >= 2, f"our lines: {recorded.err!r}")
+    t.expect(str(t.trace) in ours[0] or t.trace.name in ours[0], f"first line: {ours[0]!r}")
+    text = recorded.err
+    t.expect("report" in text.splitlines()[-1], f"last line: {text.splitlines()[-1]!r}")
+    t.expect("200" in text, f"figures: {text!r}")
+
+
+@case("options/quiet", "-q prints something")
+def quiet(t):
+    recorded = t.record(["simple", "3"], options=["-q"])
+    t.equal("standard error", recorded.err, "")
+    t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
+
+
+@case("options/no_addresses", "--no-addresses changes figures or keeps addresses")
+def no_addresses(t):
+    t.compare(["threads", "cross"], options=["--no-addresses"])
+
+
+@case("options/free_stacks", "--free-stacks changes figures")
+def free_stacks(t):
+    t.compare(["threads", "cross"], options=["--free-stacks"])
+
+
+@case("options/depth", "--depth keeps more or fewer frames than asked")
+def depth(t):
+    t.record(["deep", "chain"], options=["--depth", "4"])
+    report = t.report(None, "--by", "function", "--stacks")
+    t.equal("allocations", report["allocations"], 40)
+    for stack in report["stack_list"]:
+        frames = [frame for frame in stack["frames"] if frame["module"] != "[mark]"]
+        t.expect(len(frames) <= 4, f"{len(frames)} frames: {[f['function'] for f in frames]}")
+    rows = {row["function"]: row["inclusive"]["allocations"] for row in report["functions"]}
+    t.equal("chain_0", rows.get("chain_0"), 40)
+    t.expect(report["cut_stacks"] > 0, "no stack is marked as cut")
+
+
+@case("options/max_file_size", "--max-file-size is exceeded, or the figures after it are missing")
+def max_file_size(t):
+    recorded = t.record(["big", "4"], options=["--max-file-size", "1M"])
+    t.equal("exit status", recorded.status, 0)
+    size = t.trace.stat().st_size
+    t.expect(size < 3_000_000, f"{size} bytes, asked for 1M of events")
+    report = t.report(None, "--by", "function", "--stacks")
+    t.figures_match(report, t.ledger())
+    t.expect(report["events_not_stored"] > 0, "events_not_stored is 0")
+    t.expect("size" in recorded.err or "limit" in recorded.err, f"not said: {recorded.err!r}")
+
+
+@case("options/time_limit", "--time-limit ends the program instead of the recording")
+def time_limit(t):
+    recorded = t.record(["big", "30"], options=["--time-limit", "0.2"])
+    t.equal("exit status", recorded.status, 0)
+    report = t.report()
+    t.equal("end", report["end"], "stopped")
+    t.expect(0 < report["allocations"] < 30_000_000, f"{report['allocations']} allocations")
+
+
+@case("options/delay", "--delay loses the program's exit or records from the start")
+def delay(t):
+    recorded = t.record(["simple", "3"], options=["--delay", "30"])
+    t.equal("exit status", recorded.status, 3)
+    t.equal("output", recorded.out, "simple was here\n")
+    if t.trace.exists():
+        t.equal("allocations", t.report()["allocations"], 0)
+
+
+@case("options/short_form", "tidemark PROGRAM does not work as heaptrack PROGRAM does")
+def short_form(t):
+    result = t.tool("-o", t.trace, t.target("simple"), "3", "-o", "x")
+    t.equal("exit status", result.status, 3)
+    t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
+    result = t.tool("--analyze", t.trace)
+    t.expect(result.status == 0 and result.out, f"--analyze: {result.status} {result.err!r}")
+
+
+@case("options/wrong", "a mistyped option starts the program all the same")
+def wrong(t):
+    result = t.tool("run", "--no-such-option", "--", t.target("simple"))
+    t.expect(result.status not in (0,) and "simple was here" not in result.out,
+             f"status {result.status}, output {result.out!r}")
+    t.expect("--no-such-option" in result.err, f"not named: {result.err!r}")
+    result = t.tool("run")
+    t.expect(result.status != 0 and result.err, "no program given, no word about it")
+    t.expect(t.tool("--help").out, "no help")
+    t.expect(re.search(r"\d+\.\d+", t.tool("--version").out), "no version")
+
+
+@case("options/foreign_file", "a file that is no trace crashes the report")
+def foreign_file(t):
+    for name, data in {"empty": b"", "text": b"hello\n" * 1000, "zero": bytes(100000)}.items():
+        path = t.folder / name
+        path.write_bytes(data)
+        result = t.tool("report", path)
+        t.expect(result.status in (1, 2) and name in result.err,
+                 f"{name}: status {result.status}, {result.err!r}")
+    result = t.tool("report", "/nonexistent.tide")
+    t.expect(result.status in (1, 2) and "/nonexistent.tide" in result.err, f"{result.err!r}")

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fork, vfork, spawn, exec, every way to end, and programs that lock themselves in."""
+import pathlib
+
+from harness import case
+
+ENDS = ["exit", "_exit", "quick_exit", "abort", "segv", "term", "kill", "thread_exit"]
+
+
+@case("process/fork_threads", "a program that forks while threads run hangs (heaptrack does)")
+def fork_threads(t):
+    t.compare(["process", "fork_threads"])
+
+
+@case("process/fork", "a forking parent's own figures are wrong")
+def fork_plain(t):
+    report, _ = t.compare(["process", "fork_plain"])
+    t.equal("children_not_recorded", report["children_not_recorded"], 3)
+
+
+@case("process/children", "--children misses descendants or mixes them up")
+def children(t):
+    t.record(["process", "fork_plain"], options=["--children"])
+    traces = sorted(t.folder.glob("*.tide"))
+    t.need(len(traces) == 4, f"4 processes left these traces: {[p.name for p in traces]}")
+    wanted = sorted((t.ledger(f".child{i}") for i in range(3)),
+                    key=lambda ledger: ledger["allocations"])
+    made = []
+    for path in traces:
+        report = t.report(path, "--by", "function")
+        rows = {row["function"]: row["inclusive"] for row in report["functions"]}
+        made.append((rows.get("child_malloc", {}).get("allocations", 0), report))
+    made.sort(key=lambda one: one[0])
+    t.equal("child_malloc() per trace", [count for count, _ in made], [0, 200, 400, 600])
+    for status, (_, report) in enumerate(made[1:]):
+        t.equal(f"exit status of child {status}", report["exit_status"], status)
+        rows = {row["function"]: row["inclusive"] for row in report["functions"]}
+        child = [row for row in wanted[status]["functions"] if row["function"] == "child_malloc"][0]
+        for key in ("unfreed_allocations", "unfreed_bytes", "allocated_bytes", "frees"):
+            t.equal(f"child {status}: {key}", rows["child_malloc"][key], child[key])
+        # What the parent had made before the fork is the child's too.
+        t.equal(f"child {status}: inherited blocks",
+                rows.get("parent_malloc", {}).get("unfreed_allocations"), 100 + 10 * status)
+
+
+@case("process/vfork", "blocks made in a vfork child are lost, or the parent breaks")
+def vfork(t):
+    t.compare(["process", "vfork"])
+
+
+@case("process/spawn", "posix_spawn fails or mixes the child's figures in")
+def spawn(t):
+    t.compare([str(t.target("process")), "spawn"])
+
+
+@case("process/exec", "after exec the trace ends or shows the wrong image")
+def exec_chain(t):
+    report, _ = t.compare([str(t.target("process")), "exec", "4"])
+    t.equal("section_count", report["section_count"], 5)
+    everything = t.report(None, "--section", "all")["sections"]
+    for number, section in enumerate(everything):
+        wanted = 2 * 100 * (5 - number)
+        t.equal(f"allocations of image {number}", section["allocations"], wanted)
+        t.equal(f"end of image {number}", section["end"], "exec" if number < 4 else "exit")
+
+
+@case("process/exec_fail", "an exec that fails ends the recording")
+def exec_fail(t):
+    t.compare(["process", "exec_fail"])
+
+
+def add_end(how):
+    @case(f"process/end_{how}", f"events before {how} are lost, or the exit status changes")
+    def end(t):
+        report, recorded = t.compare(["process", "end", how])
+        t.equal("exit_status", report["exit_status"], recorded.shell_status())
+        died = how in ("abort", "segv", "term", "kill")
+        t.equal("end", report["end"], "signal" if died else "exit")
+
+
+for how in ENDS:
+    add_end(how)
+
+
+def add_jail(mode, loses, arguments=(), root=False):
+    @case(f"jail/{mode}", loses)
+    def jail(t):
+        if root:
+            t.need_root()
+        extra = [t.folder / "empty"] if mode == "chroot" else arguments
+        (t.folder / "empty").mkdir(mode=0o755)
+        t.compare(["jail", mode, *extra])
+
+
+add_jail("close_fds", "a program that closes all descriptors is no longer recorded, or breaks us")
+add_jail("descriptors", "the program sees other descriptor numbers than without us")
+add_jail("chroot", "a program that changes its root is no longer recorded", root=True)
+add_jail("drop", "a program that gives up its rights is no longer recorded", root=True)
+add_jail("limit_as", "a program near its address space limit crashes")
+add_jail("limits", "a program that lowers its limits crashes or is no longer recorded")
+add_jail("mask", "a program that blocks all signals is no longer recorded")
+
+
+def add_seccomp(how):
+    @case(f"jail/seccomp_{how}", "a program in a seccomp sandbox is killed by our system calls")
+    def seccomp(t):
+        rounds = 1000000 if t.long else 300000
+        command = ["jail", f"seccomp_{how}", str(rounds)]
+        bare, recorded = t.bare(command), t.record(command)
+        t.same_behaviour(bare, recorded)
+        t.need(t.trace.exists(), f"no trace: {recorded.err[-400:]}")
+        report, ledger = t.report(None, "--by", "function"), t.ledger()
+        # Where the agent may not wait it may drop, but what it drops it counts.
+        if report["lost_events"] == 0:
+            t.figures_match(report, ledger)
+        else:
+            t.equal("events + lost events", report["events"] + report["lost_events"],
+                    ledger["allocations"] + ledger["frees"])
+
+
+for how in ["list", "few", "strict", "errno"]:
+    add_seccomp(how)
+
+
+def script(t, text):
+    path = pathlib.Path(t.folder / "script")
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def add_starter(name, make):
+    @case(f"starter/{name}", f"a program started through {name} is not the one that is recorded")
+    def starter(t):
+        command = make(t)
+        bare, recorded = t.bare(command), t.record(command)
+        t.same_behaviour(bare, recorded)
+        found = []
+        for path in t.folder.glob("*.tide*"):
+            report = t.report(path, "--by", "function", "--stacks")
+            if report["program"] == str(t.target("simple")):
+                found.append(report)
+        t.need(len(found) == 1, f"{len(found)} traces of the program itself "
+               f"({[p.name for p in t.folder.glob('*.tide*')]}); {recorded.err[-600:]}")
+        t.figures_match(found[0], t.ledger())
+        t.equal("exit_status", found[0]["exit_status"], 3)
+
+
+add_starter("shebang", lambda t: [script(t, f"#!/bin/sh\n{t.target('simple')} 3\nexit $?\n")])
+add_starter("shebang_bash",
+            lambda t: [script(t, f"#!/bin/bash\n:\n{t.target('simple')} 3\nexit $?\n")])
+add_starter("shebang_exec",
+            lambda t: [script(t, f"#!/bin/sh\nexec {t.target('simple')} 3\n")])
+add_starter("env", lambda t: ["/usr/bin/env", "A=b", t.target("simple"), "3"])
+add_starter("timeout", lambda t: ["/usr/bin/timeout", "50", t.target("simple"), "3"])
+add_starter("sh_c", lambda t: ["/bin/sh", "-c", f"{t.target('simple')} 3; exit $?"])
+
+
+@case("starter/make", "a program started by make is not recorded")
+def make_starter(t):
+    t.need_tool("make")
+    (t.folder / "Makefile").write_text(f"all:\n\t@{t.target('simple')}\n")
+    bare, recorded = t.bare(["/usr/bin/make"]), t.record(["/usr/bin/make"])
+    t.same_behaviour(bare, recorded)
+    names = [t.report(path)["program"] for path in t.folder.glob("*.tide*")]
+    t.expect(str(t.target("simple")) in names, f"traces of {names}; {recorded.err[-600:]}")
+
+
+@case("starter/npm", "a program started by npm run is not recorded", 120)
+def npm(t):
+    t.need_tool("npm")
+    (t.folder / "package.json").write_text(
+        '{"name":"a","version":"1.0.0","scripts":{"go":"' + str(t.target("simple")) + '"}}')
+    recorded = t.record(["npm", "run", "-s", "go"], env={"HOME": str(t.folder)})
+    t.equal("exit status", recorded.status, 0)
+    t.expect("simple was here" in recorded.out, f"output {recorded.out!r}")
+    names = [t.report(path)["program"] for path in t.folder.glob("*.tide*")]
+    t.expect(str(t.target("simple")) in names, f"traces of {names}; {recorded.err[-600:]}")

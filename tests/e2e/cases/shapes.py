@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads, signals, foreign stacks, loading, exceptions, times before and after main."""
+from harness import case
+
+
+def add(name, loses, command, seconds=60, env=None, options=()):
+    case(name, loses, seconds)(lambda t: t.compare(command, env=env, options=options))
+
+
+add("threads/cross", "blocks freed or resized by another thread look unfreed or vanish",
+    ["threads", "cross"])
+add("threads/race", "false leaks where one thread's realloc frees what another gets at once",
+    ["threads", "race"], env={"MALLOC_ARENA_MAX": "1"})
+add("threads/clone", "programs that make threads by raw clone() crash or are counted wrongly",
+    ["threads", "clone"])
+
+
+@case("threads/churn", "programs with many short threads lose events or run out of slots", 120)
+def churn(t):
+    t.compare(["threads", "churn", "100000" if t.long else "20000"])
+
+
+for mode, loses in {
+    "raise": "allocations in signal handlers are lost",
+    "alt": "allocations in handlers on an alternate stack are lost or crash",
+    "nested": "allocations in nested handlers are lost",
+    "longjmp": "after longjmp over allocating frames the stacks or counts are wrong",
+    "segv": "programs that use SIGSEGV as control flow crash",
+}.items():
+    add(f"signals/{mode}", loses, ["signals", mode])
+for mode, loses in {
+    "storm": "a handler that interrupts the profiler itself loses events or deadlocks",
+    "storm_alt": "the same on an alternate stack",
+    "jump": "after siglongjmp out of the profiler nothing more is recorded",
+}.items():
+    add(f"signals/{mode}", loses, ["signals_bump", mode])
+
+for mode, loses in {
+    "swap": "coroutine programs have wrong stacks or counts",
+    "fibers": "programs that unmap fiber stacks crash or show stale frames",
+    "moved": "coroutines that change threads have wrong stacks or counts",
+}.items():
+    add(f"context/{mode}", loses, ["context", mode])
+
+for mode, loses in {
+    "turns": "plugins loaded at an old address get another plugin's name",
+    "dlmopen": "programs with linker namespaces crash or are counted wrongly",
+    "symbolic": "libraries linked with -Bsymbolic are not counted",
+    "local": "libraries used at exit are not named",
+}.items():
+    case(f"loader/{mode}", loses)(lambda t, mode=mode: t.compare(["loader", mode, t.targets]))
+
+
+@case("loader/deepbind", "a plugin loaded with RTLD_DEEPBIND breaks the program or the figures")
+def deepbind(t):
+    # Its malloc is the C library's and cannot be seen; blocks cross between both views. So
+    # only the host's own function is compared; unseen frees are counted, not lost.
+    report, _ = t.compare(["loader", "deepbind", t.targets], lossless=False)
+    t.equal("lost_events", report["lost_events"], 0)
+
+
+add("exceptions", "C++ exceptions are lost, or blocks freed on their way are missed",
+    ["exceptions"])
+add("early", "allocations before main, in constructors, thread and exit handlers are missed",
+    ["early"])
+
+for build in ["deep", "deep_O0", "deep_realign", "deep_clang"]:
+    for mode in ["chain", "walk", "alloca", "realign", "threads"]:
+        add(f"stacks/{mode}_{build}", "a block is blamed on the wrong functions", [build, mode])
+
+for mode, loses in {
+    "frame": "stacks through JIT code end there",
+    "register": "JIT code without frame pointers crashes the program or loses blocks",
+    "replaced": "JIT code that replaces other code gets stale stacks",
+}.items():
+    add(f"jit/{mode}", loses, ["jit", mode])
+
+
+@case("stacks/recursion", "deep recursion makes the program slow, crash, or lose its root frames")
+def recursion(t):
+    report, _ = t.compare(["deep", "recursion"])
+    t.expect(report["cut_stacks"] > 0, "100,000 frames are not marked as cut")
+    t.expect(report["cut_stacks"] < report["allocations"], "shallow stacks are marked as cut")
+    for stack in report["stack_list"]:
+        names = [frame["function"] for frame in stack["frames"]]
+        if names and names[0] in ("dive_down", "dive_up"):
+            t.expect(len(names) <= 1025, f"a stack of {len(names)} frames")
+            t.expect("dive_thread" in names, f"no root end in a stack of {len(names)} frames")
+            if t.problems:
+                break

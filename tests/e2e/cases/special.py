@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that cannot be recorded, or only just: each gets a clear word."""
+import os
+import shutil
+import stat
+
+from harness import case, run_program
+
+
+def refused(t, command, words, status=None, seen=None):
+    """The tool says why, in one sentence that holds one of the words."""
+    result = t.tool("run", "-o", t.trace, "--", *command)
+    text = result.err.lower()
+    t.expect(any(word in text for word in words), f"none of {words} in: {result.err!r}")
+    t.expect(any(line.startswith("tidemark") for line in result.err.splitlines()),
+             f"no message of ours: {result.err!r}")
+    if status is not None:
+        t.equal("exit status", result.shell_status(), status)
+    if seen is not None:
+        t.equal("output", result.out, seen)
+    return result
+
+
+@case("special/not_found", "a mistyped program name gives a riddle instead of a word")
+def not_found(t):
+    refused(t, ["/nonexistent/program"], ["not found", "no such file"], 127)
+    refused(t, ["surely-no-such-program"], ["not found", "no such file"], 127)
+    t.expect(not t.trace.exists(), "an empty trace is left behind")
+
+
+@case("special/not_executable", "a file that is no program gives a riddle instead of a word")
+def not_executable(t):
+    path = t.folder / "text"
+    path.write_text("hello\n")
+    refused(t, [path], ["not executable", "permission"], 126)
+    refused(t, [t.folder], ["not executable", "permission", "directory"], 126)
+
+
+@case("special/static", "a static program seems to have no heap")
+def static(t):
+    refused(t, [t.target("simple_static"), "3"], ["static"])
+
+
+@case("special/32_bit", "a 32-bit program seems to have no heap")
+def bits_32(t):
+    refused(t, [t.target("simple_32"), "3"], ["32"])
+
+
+@case("special/setuid", "a setuid program seems to have no heap")
+def setuid(t):
+    t.need_root()
+    t.need_tool("setpriv")
+    path = t.folder / "setuid"
+    shutil.copy(t.target("simple"), path)
+    os.chown(path, 1, 1)
+    path.chmod(0o755 | stat.S_ISUID)
+    t.folder.chmod(0o777)
+    result = run_program(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                          t.tidemark, "run", "-o", t.trace, "--", path, "3"],
+                         t.environment(), t.folder, t.seconds)
+    t.expect("setuid" in result.err.lower() or "set-user-id" in result.err.lower(),
+             f"setuid is not named: {result.err!r}")
+
+
+@case("special/own_malloc", "a program with its own malloc seems to have no heap")
+def own_malloc(t):
+    recorded = t.record(["own_malloc"])
+    t.equal("output", recorded.out, "own malloc\n")
+    said = " ".join(recorded.our_lines()).lower()
+    t.expect("malloc" in said and ("own" in said or "defines" in said),
+             f"the end lines do not say why nothing was seen: {recorded.err!r}")
+    if t.trace.exists():
+        report = t.report()
+        t.equal("allocations", report["allocations"], 0)
+        t.expect(report["note"] or report["warning"], "the report shows an empty success")
+
+
+@case("special/musl", "programs of musl systems cannot be recorded")
+def musl(t):
+    t.compare(["simple_musl", "3"])
+
+
+@case("special/frame_pointers", "programs with frame pointers have wrong stacks")
+def frame_pointers(t):
+    t.compare(["simple_fp", "3"])
+
+
+@case("special/asan", "a program built with AddressSanitizer does not start any more")
+def asan(t):
+    env = {"ASAN_OPTIONS": "detect_leaks=0"}
+    bare = t.bare(["simple_asan", "3"], env)
+    recorded = t.record(["simple_asan", "3"], env=env)
+    t.same_behaviour(bare, recorded)
+    if t.trace.exists() and t.report()["allocations"] >= 200:
+        t.functions_match(t.report(None, "--by", "function"), t.ledger())
+    else:
+        t.expect("sanitizer" in recorded.err.lower() or "asan" in recorded.err.lower(),
+                 f"not recorded, and no word why: {recorded.err!r}")
+
+
+@case("special/version", "agent and tool of different versions misunderstand each other")
+def version(t):
+    told = t.tool("--version").out.split()
+    own = next(word for word in told if word[:1].isdigit())
+    other = own[:-1] + ("8" if own[-1] != "8" else "7")
+    for name in ("tidemark", "libtidemark.so"):
+        shutil.copy(t.build / name, t.folder / name)
+    agent = t.folder / "libtidemark.so"
+    t.need(own.encode() in agent.read_bytes(), "the agent does not carry the version")
+    agent.write_bytes(agent.read_bytes().replace(own.encode(), other.encode()))
+    result = run_program([t.folder / "tidemark", "run", "-o", t.trace, "--", t.target("simple"),
+                          "3"], t.environment(), t.folder, t.seconds)
+    t.expect(own in result.err and other in result.err,
+             f"both versions must be named: {result.err!r}")
+
+
+@case("special/missing_agent", "a broken installation records nothing and does not say so")
+def missing_agent(t):
+    shutil.copy(t.tidemark, t.folder / "tidemark")
+    result = run_program([t.folder / "tidemark", "run", "-o", t.trace, "--", t.target("simple"),
+                          "3"], t.environment(), t.folder, t.seconds)
+    t.expect("libtidemark.so" in result.err, f"the agent is not named: {result.err!r}")
+    t.expect(result.status not in (0, 3), f"exit status {result.status}")
+
+
+WASM = """
+// A module whose load is out of bounds: node finds that by a guard page and SIGSEGV.
+const bytes = Uint8Array.from([0,97,115,109,1,0,0,0, 1,6,1,96,1,127,1,127, 3,2,1,0, 5,3,1,0,1,
+  7,5,1,1,102,0,0, 10,9,1,7,0,32,0,40,2,0,11]);
+const f = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports.f;
+let traps = 0;
+for (let i = 0; i < 2000; i++) {
+  try { f(i % 2 ? 0x7fffff00 : 16); } catch (e) { traps++; }
+}
+const kept = [];
+for (let i = 0; i < 300; i++) kept.push(Buffer.alloc(20000 + i));
+console.log(traps, kept.length, JSON.stringify({a: [1, 2, 3]}));
+"""
+
+
+@case("special/node", "node programs with WebAssembly crash or change their result", 120)
+def node(t):
+    tool = t.need_tool("node")
+    (t.folder / "wasm.js").write_text(WASM)
+    bare = t.bare([tool, "wasm.js"])
+    t.need(bare.out.startswith("1000 300"), f"node itself: {bare.out!r} {bare.err[-300:]!r}")
+    recorded = t.record([tool, "wasm.js"])
+    t.same_behaviour(bare, recorded)
+    report = t.report()
+    t.nothing_lost(report)
+    t.expect(report["allocations"] > 1000, f"only {report['allocations']} allocations")
+
+
+@case("special/python", "python programs crash or change their result", 120)
+def python(t):
+    text = "import json,threading\n" \
+           "def f():\n  return len(json.dumps([{str(i): [i] * 3} for i in range(3000)]))\n" \
+           "a=[threading.Thread(target=f) for _ in range(4)]\n" \
+           "[x.start() for x in a]; [x.join() for x in a]; print(f())\n"
+    import sys
+    env = {"PYTHONMALLOC": "malloc"}
+    command = [os.path.realpath(sys.executable), "-c", text]
+    t.same_behaviour(t.bare(command, env), t.record(command, env=env))
+    report = t.report()
+    t.nothing_lost(report)
+    t.expect(report["allocations"] > 50000, f"only {report['allocations']} allocations")

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the program sees of its surroundings, terminals and signals: as without us."""
+import os
+import pty
+import re
+import signal
+import subprocess
+
+from harness import case, run_program
+from watch import Watch, children, state
+
+OURS = re.compile(r"env (LD_PRELOAD|TIDEMARK\w*)=")
+
+
+@case("surroundings/mirror", "the program sees another environment, group, limit or descriptor")
+def mirror(t):
+    """Both are started by the same shell, so that group and session are comparable."""
+    text = ("echo bare; \"$1\" 'a b' c; echo recorded; "
+            "\"$2\" run -q -o \"$3\" -- \"$1\" 'a b' c")
+    result = run_program(["/bin/sh", "-c", text, "sh", t.target("mirror"), t.tidemark, t.trace],
+                         t.environment({"KEEP_ME": "äöü = x"}), t.folder, t.seconds)
+    bare, _, recorded = result.out.partition("recorded\n")
+    bare = bare.removeprefix("bare\n")
+    t.need("signal 1" in bare and "signal 1" in recorded, f"too little output: {result.out[-300:]}")
+    ours = [line for line in recorded.splitlines() if OURS.match(line)]
+    rest = [line for line in recorded.splitlines() if not OURS.match(line)]
+    t.equal("what the program sees", rest, bare.splitlines())
+    t.expect(1 <= len(ours) <= 4, f"our own variables: {ours}")
+    t.equal("standard error with -q", result.err, "")
+
+
+@case("surroundings/preload_kept", "an LD_PRELOAD of the user's own is lost")
+def preload_kept(t):
+    library = str(t.target("pass_through.so"))
+    recorded = t.record(["simple", "3"], env={"LD_PRELOAD": library})
+    t.equal("exit status", recorded.status, 3)
+    t.expect("passed on 00000200" in recorded.err, f"the other library: {recorded.err!r}")
+    t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
+
+
+def add_order(name, line):
+    @case(f"surroundings/{name}", "another preloaded library beside ours breaks the figures")
+    def order(t):
+        env = {"PASS": str(t.target("pass_through.so")), "PROGRAM": str(t.target("simple"))}
+        recorded = t.record(["/bin/sh", "-c", line + ' exec "$PROGRAM" 3'], env=env)
+        t.equal("exit status", recorded.status, 3)
+        t.expect("passed on 00000200" in recorded.err, f"the other library: {recorded.err!r}")
+        report = t.report(None, "--by", "function", "--stacks")
+        t.nothing_lost(report)
+        t.functions_match(report, t.ledger())
+
+
+add_order("preload_before", 'LD_PRELOAD="$PASS:$LD_PRELOAD"')
+add_order("preload_after", 'LD_PRELOAD="$LD_PRELOAD:$PASS"')
+
+
+@case("surroundings/signals", "a signal sent to tidemark does not reach the program")
+def signals(t):
+    command = [t.tidemark, "run", "-o", t.trace, "--", t.target("tty"), "stubborn"]
+    words = {"INT": "int", "TERM": "term", "HUP": "hup", "QUIT": "quit", "USR1": "usr1",
+             "USR2": "usr2", "ALRM": "alrm", "WINCH": "winch", "IO": "io", "VTALRM": "vtalrm",
+             "PIPE": "pipe", "CONT": "cont"}
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.wait_for("ready")
+        for name, word in words.items():
+            os.kill(watch.process.pid, getattr(signal, f"SIG{name}"))
+            watch.wait_for(f"{word}\n")
+        watch.send(b"q")
+        t.equal("exit status", watch.ended(), 5)
+    report = t.report(None, "--by", "function", "--stacks")
+    t.figures_match(report, t.ledger())
+
+
+@case("surroundings/term_ends", "stopping the service loses the trace or the status")
+def term_ends(t):
+    """A service manager stops both at once; the file is whole all the same."""
+    command = [t.tidemark, "run", "-o", t.trace, "--", t.target("steady"), "1"]
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        os.killpg(watch.process.pid, signal.SIGTERM)
+        t.equal("exit status", watch.ended(), 143)
+    report = t.report(None, "--by", "function")
+    t.equal("end", report["end"], "signal")
+    t.equal("signal", report["signal"], signal.SIGTERM)
+    t.equal("allocations", report["allocations"], 1000)
+
+
+def at_terminal(t, command):
+    """The command as the leader of a session with a terminal of its own."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([str(one) for one in command], stdin=slave, stdout=slave,
+                               stderr=slave, env=t.environment({"PS1": "$ ", "TERM": "dumb"}),
+                               cwd=t.folder, preexec_fn=own_terminal, start_new_session=False)
+    os.close(slave)
+    return master, process
+
+
+def own_terminal():
+    import fcntl
+    import termios
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def add_interrupt(kind, arguments):
+    @case(f"terminal/ctrl_c_{kind}", "Ctrl-C ends the recording without the trace, or does nothing")
+    def interrupt(t):
+        shell = ["/bin/sh", "-c", '"$@"; echo "status=$?"; exit 0', "sh"]
+        command = [t.tidemark, "run", "-o", t.trace, "--", t.target("tty"), *arguments]
+        # The shell must outlive the interrupt to tell the status.
+        shell[2] = "trap : INT; " + shell[2]
+        master, process = at_terminal(t, shell + command)
+        with Watch(process, t.seconds) as watch:
+            watch.wait_for("ready foreground", master)
+            os.write(master, b"\x03")
+            watch.wait_for("int", master)
+            if kind == "stubborn":
+                os.write(master, b"q\n")
+            watch.wait_for("status=", master)
+            watch.wait_for("\n" if watch.text.find("\n") < 0 else "", master)
+            wanted = "5" if kind == "stubborn" else "130"
+            t.equal("status", seen_status(watch, master), wanted)
+        os.close(master)
+        report = t.report(None, "--by", "function")
+        t.equal("allocations", report["allocations"], 100)
+        t.equal("end", report["end"], "exit" if kind == "stubborn" else "signal")
+
+
+def seen_status(watch, master):
+    digits = re.match(r"\d+", watch.text)
+    return digits[0] if digits else watch.text
+
+
+add_interrupt("default", [])
+add_interrupt("stubborn", ["stubborn"])
+
+
+@case("terminal/ctrl_z", "Ctrl-Z and fg do not work with a recorded program")
+def suspend(t):
+    t.need_tool("bash")
+    master, process = at_terminal(t, ["bash", "--norc", "--noprofile", "-i"])
+    with Watch(process, t.seconds) as watch:
+        os.write(master, f"'{t.tidemark}' run -q -o '{t.trace}' -- '{t.target('tty')}'\n".encode())
+        watch.wait_for("ready foreground", master)
+        tool = watch.poll(lambda: children(process.pid), "the tool")[0]
+        program = watch.poll(lambda: children(tool), "the program")[0]
+        os.write(master, b"\x1a")
+        watch.wait_for("Stopped", master)
+        t.equal("state of tool and program", state(tool) + state(program), "TT")
+        os.write(master, b"fg\n")
+        watch.wait_for("cont", master)
+        os.write(master, b"q\n")
+        watch.poll(lambda: not state(tool), "the end")
+        os.write(master, b"echo status=$?.\n")
+        watch.wait_for("status=5.", master)
+    os.close(master)
+    t.equal("allocations", t.report()["allocations"], 100)
+
+
+@case("surroundings/streams_closed", "in the background with closed streams nothing is recorded")
+def streams_closed(t):
+    text = '"$1" run -o "$2" -- "$3" 3 <&- >&- 2>&-; echo "status=$?"'
+    result = run_program(["/bin/sh", "-c", text, "sh", t.tidemark, t.trace, t.target("jail"),
+                          "mask"], t.environment(), t.folder, t.seconds)
+    # "3" is no mode: the program fails by itself, as it does without us.
+    t.expect("status=" in result.out, f"output: {result.out!r}")
+    text = text.replace("3 <&-", "mask <&-")
+    result = run_program(["/bin/sh", "-c", text, "sh", t.tidemark, t.trace, t.target("jail")],
+                         t.environment(), t.folder, t.seconds)
+    t.equal("status", result.out, "status=0\n")
+    made = sorted(t.folder.glob("trace*"))
+    t.need(made, "no trace")
+    t.figures_match(t.report(made[-1], "--by", "function", "--stacks"), t.ledger())
+
+
+@case("surroundings/strace", "a program cannot be recorded while strace watches it")
+def strace(t):
+    t.need_tool("strace")
+    bare = t.bare(["simple", "3"])
+    recorded = run_program(["strace", "-f", "-o", "/dev/null", t.tidemark, "run", "-o", t.trace,
+                            "--", t.target("simple"), "3"], t.environment(), t.folder, t.seconds)
+    t.same_behaviour(bare, recorded)
+    t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
+
+
+@case("surroundings/gdb", "a program cannot be recorded while gdb watches it")
+def gdb(t):
+    t.need_tool("gdb")
+    script = ["-ex", "set follow-fork-mode child", "-ex", "set detach-on-fork on",
+              "-ex", "set breakpoint pending on", "-ex", "break simple_drop", "-ex", "run",
+              "-ex", "delete", "-ex", "continue"]
+    result = run_program(["gdb", "-q", "-batch", "-nx", *script, "--args", t.tidemark, "run", "-o",
+                          t.trace, "--", t.target("simple"), "3"], t.environment(), t.folder,
+                         t.seconds)
+    t.expect("exited with code 03" in result.out, f"gdb said: {result.out[-500:]} {result.err[-300:]}")
+    t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
+
+
+@case("surroundings/pid_1", "in a container, where the tool is process 1, nothing works")
+def pid_1(t):
+    t.need_root()
+    t.need_tool("unshare")
+    result = run_program(["unshare", "-p", "-f", "--mount-proc", t.tidemark, "run", "-o", t.trace,
+                          "--", t.target("simple"), "3"], t.environment(), t.folder, t.seconds)
+    t.equal("exit status", result.status, 3)
+    t.equal("output", result.out, "simple was here\n")
+    t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
