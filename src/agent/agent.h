@@ -145,5 +145,7 @@ void *arena_take(size_t bytes);
 void arena_give(void *memory, size_t bytes);
 /* Whole pages straight from the kernel, zeroed, wiped by fork; NULL when it says no or must not be asked. */
 void *agent_map(size_t bytes);
+/* Private memory in use changed by so much: for the report. */
+void agent_account(int64_t bytes);
 /* May the agent make system calls now? */
 bool agent_may_call(void);

@@ -36,6 +36,15 @@ void *agent_map(size_t bytes)
 	return got;
 }
 
+void agent_account(int64_t bytes)
+{
+	uint64_t before = atomic_fetch_add_explicit(&agent.private_bytes, (uint64_t)bytes,
+						    memory_order_relaxed);
+	if (agent.map.control)
+		atomic_store_explicit(&agent.map.control->agent_bytes, before + (uint64_t)bytes,
+				      memory_order_relaxed);
+}
+
 static unsigned size_log2(size_t bytes)
 {
 	unsigned log2 = ARENA_MIN_LOG2;
@@ -96,7 +105,7 @@ void *arena_take(size_t bytes)
 	arena_unlock();
 	if (piece) {
 		memset(piece, 0, bytes);
-		atomic_fetch_add_explicit(&agent.private_bytes, bytes, memory_order_relaxed);
+		agent_account((int64_t)bytes);
 	}
 	return piece;
 }
@@ -110,6 +119,5 @@ void arena_give(void *memory, size_t bytes)
 		atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
 	atomic_store_explicit(&agent.arena_free[slot], (uintptr_t)memory, memory_order_relaxed);
 	arena_unlock();
-	atomic_fetch_sub_explicit(&agent.private_bytes, (uint64_t)1 << size_log2(bytes),
-				  memory_order_relaxed);
+	agent_account(-((int64_t)1 << size_log2(bytes)));
 }

@@ -168,16 +168,13 @@ static bool run_cfa(struct machine *machine, uint8_t op)
 		number = cfi_uleb(cursor);
 		set_cfa(machine, number, factored(machine, (uint64_t)cfi_sleb(cursor)));
 		return true;
-	case OP_DEF_CFA_REGISTER:
-		cursor->bad |= row->cfa_is_expr;
+	case OP_DEF_CFA_REGISTER: /* after an expression: the offset of before it, as in libgcc */
 		set_cfa(machine, cfi_uleb(cursor), row->cfa_offset);
 		return true;
-	case OP_DEF_CFA_OFFSET:
-		cursor->bad |= row->cfa_is_expr;
+	case OP_DEF_CFA_OFFSET: /* an expression stays the CFA */
 		row->cfa_offset = (int64_t)cfi_uleb(cursor);
 		return true;
 	case OP_DEF_CFA_OFFSET_SF:
-		cursor->bad |= row->cfa_is_expr;
 		row->cfa_offset = factored(machine, (uint64_t)cfi_sleb(cursor));
 		return true;
 	case OP_DEF_CFA_EXPRESSION:

@@ -17,6 +17,7 @@ enum {
 	HDR_TABLE_ENCODING = CFI_PE_DATAREL | CFI_PE_SDATA4,
 	HDR_PAIR_BYTES = 8,
 	CIE_AUGMENTATION_MAX = 16,
+	SAME_START_MAX = 8,
 };
 
 /* The parsed .eh_frame_hdr. */
@@ -71,8 +72,8 @@ static int32_t table_word(uintptr_t table, size_t index, size_t which)
 	return value;
 }
 
-/* Address of the FDE whose function starts last at or before pc; 0: none does. */
-static uintptr_t search(const struct cfi_image *image, const struct header *header, uintptr_t pc)
+/* Index of the last function that starts at or before pc; header->count: none does. */
+static size_t search(const struct cfi_image *image, const struct header *header, uintptr_t pc)
 {
 	int64_t wanted = (int64_t)(pc - image->eh_frame_hdr);
 	size_t low = 0;
@@ -85,9 +86,7 @@ static uintptr_t search(const struct cfi_image *image, const struct header *head
 		else
 			high = middle;
 	}
-	if (low == 0)
-		return 0;
-	return image->eh_frame_hdr + (intptr_t)table_word(header->table, low - 1, 1);
+	return low ? low - 1 : header->count;
 }
 
 /* The z-augmentation's letters with their data. False: damaged or unknown. */
@@ -216,12 +215,23 @@ static bool scan(const struct cfi_image *image, uintptr_t at, uintptr_t pc, stru
 bool cfi_table_find(const struct cfi_image *image, uintptr_t pc, struct cfi_entry *ret)
 {
 	struct header header;
-	uintptr_t next;
 
 	if (!read_header(image, &header))
 		return false;
 	if (!header.table)
 		return scan(image, header.eh_frame, pc, ret);
-	uintptr_t fde = search(image, &header, pc);
-	return fde && parse_fde(image, fde, ret, &next) && pc >= ret->pc_start && pc < ret->pc_end;
+	size_t index = search(image, &header, pc);
+	if (index == header.count)
+		return false;
+	/* Post-link optimisers leave empty FDEs behind, at the start of the true one. */
+	int32_t start = table_word(header.table, index, 0);
+	for (unsigned i = 0; i < SAME_START_MAX; i++) {
+		uintptr_t fde = image->eh_frame_hdr + (intptr_t)table_word(header.table, index, 1);
+		uintptr_t next;
+		if (parse_fde(image, fde, ret, &next) && pc >= ret->pc_start && pc < ret->pc_end)
+			return true;
+		if (index-- == 0 || table_word(header.table, index, 0) != start)
+			break;
+	}
+	return false;
 }

@@ -110,7 +110,7 @@ bool emit_refill(struct lane *lane, uint32_t words)
 {
 	struct wire_stream *stream = lane->stream;
 	if (words > WIRE_CHUNK_WORDS ||
-	    atomic_load_explicit(&agent.state, memory_order_relaxed) != AGENT_ON)
+	    atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_PASS)
 		return false;
 	/* Not busy while waiting: the collector may need the old chunk to make room. */
 	atomic_store_explicit(&stream->busy, 0, memory_order_release);

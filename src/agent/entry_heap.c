@@ -13,10 +13,8 @@ static inline size_t product(size_t a, size_t b)
 	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
 }
 
-EXPORT void *malloc(size_t bytes)
+HOOKED static void *hooked_malloc(size_t bytes)
 {
-	if (PASSING())
-		return real.malloc(bytes);
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
@@ -28,12 +26,15 @@ EXPORT void *malloc(size_t bytes)
 	return block;
 }
 
-EXPORT void free(void *block)
+EXPORT void *malloc(size_t bytes)
 {
-	if (PASSING()) {
-		real.free(block);
-		return;
-	}
+	if (PASSING())
+		return real.malloc(bytes);
+	return hooked_malloc(bytes);
+}
+
+HOOKED static void hooked_free(void *block)
+{
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
 	if (likely(lane && block)) {
@@ -46,10 +47,16 @@ EXPORT void free(void *block)
 	real.free(block);
 }
 
-EXPORT void *calloc(size_t count, size_t each)
+EXPORT void free(void *block)
 {
 	if (PASSING())
-		return real.calloc(count, each);
+		real.free(block);
+	else
+		hooked_free(block);
+}
+
+HOOKED static void *hooked_calloc(size_t count, size_t each)
+{
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
@@ -59,6 +66,13 @@ EXPORT void *calloc(size_t count, size_t each)
 	hook_return(lane, outer);
 	hook_alloc(lane, &site, WIRE_API_CALLOC, block, product(count, each), 0);
 	return block;
+}
+
+EXPORT void *calloc(size_t count, size_t each)
+{
+	if (PASSING())
+		return real.calloc(count, each);
+	return hooked_calloc(count, each);
 }
 
 static inline void *reallocate(struct lane *lane, const struct call_site *site, void *old,
@@ -78,15 +92,20 @@ static inline void *reallocate(struct lane *lane, const struct call_site *site, 
 	return block;
 }
 
-EXPORT void *realloc(void *old, size_t bytes)
+HOOKED static void *hooked_realloc(void *old, size_t bytes)
 {
-	if (PASSING())
-		return real.realloc(old, bytes);
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
 		return real.realloc(old, bytes);
 	return reallocate(lane, &site, old, bytes);
+}
+
+EXPORT void *realloc(void *old, size_t bytes)
+{
+	if (PASSING())
+		return real.realloc(old, bytes);
+	return hooked_realloc(old, bytes);
 }
 
 /* Where the C library has none: the same by realloc, with a size that must fail. */
@@ -97,10 +116,8 @@ static void *reallocarray_real(void *old, size_t count, size_t each)
 	return real.realloc(old, product(count, each));
 }
 
-EXPORT void *reallocarray(void *old, size_t count, size_t each)
+HOOKED static void *hooked_reallocarray(void *old, size_t count, size_t each)
 {
-	if (PASSING())
-		return reallocarray_real(old, count, each);
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
@@ -115,10 +132,15 @@ EXPORT void *reallocarray(void *old, size_t count, size_t each)
 	return block;
 }
 
-EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t bytes)
+EXPORT void *reallocarray(void *old, size_t count, size_t each)
 {
 	if (PASSING())
-		return real.posix_memalign(ret_block, alignment, bytes);
+		return reallocarray_real(old, count, each);
+	return hooked_reallocarray(old, count, each);
+}
+
+HOOKED static int hooked_posix_memalign(void **ret_block, size_t alignment, size_t bytes)
+{
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
@@ -130,11 +152,16 @@ EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t bytes)
 	return result;
 }
 
+EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t bytes)
+{
+	if (PASSING())
+		return real.posix_memalign(ret_block, alignment, bytes);
+	return hooked_posix_memalign(ret_block, alignment, bytes);
+}
+
 #define ALIGNED_HOOK(function)                                                                 \
-	EXPORT void *function(size_t alignment, size_t bytes)                                  \
+	HOOKED static void *hooked_##function(size_t alignment, size_t bytes)                  \
 	{                                                                                      \
-		if (PASSING())                                                                 \
-			return real.function(alignment, bytes);                                \
 		struct call_site site = CALL_SITE();                                           \
 		struct lane *lane = hook_begin(&site);                                         \
 		if (unlikely(!lane))                                                           \
@@ -144,6 +171,12 @@ EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t bytes)
 		hook_return(lane, outer);                                                      \
 		hook_alloc(lane, &site, WIRE_API_ALIGNED, block, bytes, alignment);            \
 		return block;                                                                  \
+	}                                                                                      \
+	EXPORT void *function(size_t alignment, size_t bytes)                                  \
+	{                                                                                      \
+		if (PASSING())                                                                 \
+			return real.function(alignment, bytes);                                \
+		return hooked_##function(alignment, bytes);                                    \
 	}
 
 ALIGNED_HOOK(aligned_alloc)
@@ -163,10 +196,8 @@ static void *pvalloc_real(size_t bytes)
 }
 
 #define PAGE_HOOK(function)                                                                    \
-	EXPORT void *function(size_t bytes)                                                    \
+	HOOKED static void *hooked_##function(size_t bytes)                                    \
 	{                                                                                      \
-		if (PASSING())                                                                 \
-			return function##_real(bytes);                                         \
 		struct call_site site = CALL_SITE();                                           \
 		struct lane *lane = hook_begin(&site);                                         \
 		if (unlikely(!lane))                                                           \
@@ -176,6 +207,12 @@ static void *pvalloc_real(size_t bytes)
 		hook_return(lane, outer);                                                      \
 		hook_alloc(lane, &site, WIRE_API_ALIGNED, block, bytes, PAGE_BYTES);           \
 		return block;                                                                  \
+	}                                                                                      \
+	EXPORT void *function(size_t bytes)                                                    \
+	{                                                                                      \
+		if (PASSING())                                                                 \
+			return function##_real(bytes);                                         \
+		return hooked_##function(bytes);                                               \
 	}
 
 PAGE_HOOK(valloc)

@@ -55,7 +55,7 @@ static bool peek(void *ctx, uintptr_t address, void *ret, size_t bytes)
 static void *map_for_modules(void *ctx, size_t bytes)
 {
 	(void)ctx;
-	atomic_fetch_add_explicit(&agent.private_bytes, bytes, memory_order_relaxed);
+	agent_account((int64_t)bytes);
 	return agent_map((bytes + AGENT_PAGE - 1) & ~(size_t)(AGENT_PAGE - 1));
 }
 

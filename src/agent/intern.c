@@ -31,7 +31,7 @@ struct agent_table *table_new(uint64_t entries, uint32_t words)
 	if (bytes >= 2 * HUGE_PAGE_BYTES)
 		sys_madvise(table, bytes, MADV_HUGEPAGE);
 	table->mask = entries - 1;
-	atomic_fetch_add_explicit(&agent.private_bytes, bytes, memory_order_relaxed);
+	agent_account((int64_t)bytes);
 	return table;
 }
 
@@ -41,7 +41,7 @@ void table_drop(struct agent_table *table, uint32_t words)
 	/* The head page keeps its mask: readers may still be inside. */
 	if (bytes > AGENT_PAGE)
 		sys_madvise((char *)table + AGENT_PAGE, bytes - AGENT_PAGE, MADV_DONTNEED);
-	atomic_fetch_sub_explicit(&agent.private_bytes, bytes, memory_order_relaxed);
+	agent_account(-(int64_t)bytes);
 }
 
 bool table_grow_lock(void)

@@ -12,8 +12,11 @@
 
 #include "agent/emit.h"
 #include "agent/memory_ops.h"
+#include "agent/real.h"
 #include "agent/sys.h"
 #include "agent/unwind.h"
+
+enum { ALLOCATOR_STACK_BYTES = 64 << 10 }; /* more than an allocator's own frames need */
 
 static uint64_t next_serial(void)
 {
@@ -156,6 +159,13 @@ static struct lane *reset(struct lane *lane)
 	return lane;
 }
 
+static bool is_allocator(uintptr_t pc)
+{
+	struct module_code allocator;
+	return modules_find(agent.modules, (uintptr_t)real.malloc, &allocator) &&
+	       pc >= allocator.start && pc < allocator.end;
+}
+
 /* real_sp is raised: inside the real allocator, or stale. */
 static struct lane *enter_above_real(struct lane *lane, const struct call_site *site)
 {
@@ -164,6 +174,11 @@ static struct lane *enter_above_real(struct lane *lane, const struct call_site *
 		return NULL;
 	case SEEK_SIGNAL: /* a handler's own call; the lane is consistent there */
 		return lane;
+	case SEEK_LOST: /* musl has no unwind information: who called, and from how far below? */
+		if (site->sp < lane->real_sp && lane->real_sp - site->sp < ALLOCATOR_STACK_BYTES &&
+		    is_allocator(site->pc))
+			return NULL;
+		break;
 	case SEEK_NOTHING:
 		break;
 	}
@@ -201,6 +216,7 @@ struct lane *lane_enter_slow(struct lane *lane, const struct call_site *site)
 		return NULL;
 	case SEEK_SIGNAL:
 		return enter_signal_lane(lane, site);
+	case SEEK_LOST:
 	case SEEK_NOTHING:
 		break;
 	}

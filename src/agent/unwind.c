@@ -83,9 +83,9 @@ static enum step_result step_by_frame_pointer(struct lane *lane, struct walk *wa
 {
 	uint64_t bp = walk->bp;
 	frame->words |= FRESH_USES_BP;
+	walk->guessed = true;
 	if (!bp)
 		return STEP_END;
-	walk->guessed = true;
 	if (bp < walk->sp || bp - walk->sp > STEP_BYTES_MAX || bp & 7 ||
 	    !readable(lane, walk, bp + 16))
 		return STEP_LOST;
@@ -449,6 +449,8 @@ enum seek_result unwind_seek(struct lane *lane, const struct call_site *site, ui
 			break;
 		}
 	}
+	if (!found && (result == STEP_LOST || walk.guessed))
+		found = SEEK_LOST;
 	lane->seeking = seeking;
 	lane->safe_low = safe_low;
 	lane->safe_high = safe_high;

@@ -21,6 +21,7 @@ uint32_t unwind_walk(struct lane *lane, const struct call_site *site);
  */
 enum seek_result {
 	SEEK_NOTHING, /* it is not on the stack any more */
+	SEEK_LOST,    /* the stack cannot be followed that far */
 	SEEK_NESTED,  /* we were called from inside it */
 	SEEK_SIGNAL,  /* a signal handler that interrupted it called us */
 };
