@@ -201,13 +201,40 @@ static bool parse_fde(const struct cfi_image *image, uintptr_t at, struct cfi_en
 	return !cursor.bad && ret->pc_end > ret->pc_start;
 }
 
+static bool covers(const struct cfi_image *image, uintptr_t at, uintptr_t pc, struct cfi_entry *ret,
+		   uintptr_t *ret_next)
+{
+	return parse_fde(image, at, ret, ret_next) && pc >= ret->pc_start && pc < ret->pc_end;
+}
+
 static bool scan(const struct cfi_image *image, uintptr_t at, uintptr_t pc, struct cfi_entry *ret)
 {
 	while (at) {
 		uintptr_t next;
-		if (parse_fde(image, at, ret, &next) && pc >= ret->pc_start && pc < ret->pc_end)
+		if (covers(image, at, pc, ret, &next))
 			return true;
 		at = next;
+	}
+	return false;
+}
+
+/*
+ * Post-link optimisers leave empty FDEs behind at the start of the true one,
+ * which then follows in .eh_frame, or has the entry before it in the table.
+ */
+static bool find_near(const struct cfi_image *image, const struct header *header, size_t index,
+		      uintptr_t pc, struct cfi_entry *ret)
+{
+	int32_t start = table_word(header->table, index, 0);
+
+	for (unsigned i = 0; i < SAME_START_MAX; i++) {
+		uintptr_t fde = image->eh_frame_hdr + (intptr_t)table_word(header->table, index, 1);
+		uintptr_t next;
+		if (covers(image, fde, pc, ret, &next) ||
+		    (next && covers(image, next, pc, ret, &next)))
+			return true;
+		if (index-- == 0 || table_word(header->table, index, 0) != start)
+			return false;
 	}
 	return false;
 }
@@ -221,17 +248,5 @@ bool cfi_table_find(const struct cfi_image *image, uintptr_t pc, struct cfi_entr
 	if (!header.table)
 		return scan(image, header.eh_frame, pc, ret);
 	size_t index = search(image, &header, pc);
-	if (index == header.count)
-		return false;
-	/* Post-link optimisers leave empty FDEs behind, at the start of the true one. */
-	int32_t start = table_word(header.table, index, 0);
-	for (unsigned i = 0; i < SAME_START_MAX; i++) {
-		uintptr_t fde = image->eh_frame_hdr + (intptr_t)table_word(header.table, index, 1);
-		uintptr_t next;
-		if (parse_fde(image, fde, ret, &next) && pc >= ret->pc_start && pc < ret->pc_end)
-			return true;
-		if (index-- == 0 || table_word(header.table, index, 0) != start)
-			break;
-	}
-	return false;
+	return index < header.count && find_near(image, &header, index, pc, ret);
 }
