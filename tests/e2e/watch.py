@@ -36,6 +36,11 @@ class Watch:
     def wait_for(self, words, fd=None):
         """Reads standard output (or fd) until `words` have come; gives the seconds it took."""
         start = time.monotonic()
+        self.read_until(words, fd)
+        return time.monotonic() - start
+
+    def read_until(self, words, fd=None):
+        """The same; gives what came before them."""
         fd = self.process.stdout.fileno() if fd is None else fd
         while words not in self.text:
             if not select.select([fd], [], [], self.left())[0]:
@@ -47,8 +52,8 @@ class Watch:
             if not data:
                 raise Failure(f"output ended before {words!r}: {self.text[-500:]!r}")
             self.text += data.decode(errors="replace")
-        self.text = self.text.partition(words)[2]
-        return time.monotonic() - start
+        before, _, self.text = self.text.partition(words)
+        return before
 
     def poll(self, question, what):
         """Asks until the answer is true."""

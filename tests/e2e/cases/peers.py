@@ -102,7 +102,8 @@ def sqlite(t):
 @case("libunwind/compiler", "stacks of a compiler are wrong", 180)
 def compiler(t):
     tool = t.need_tool("g++")
-    inner = run_program([tool, "-print-prog-name=cc1plus"], t.environment(), t.folder, 30).out.strip()
+    inner = run_program([tool, "-print-prog-name=cc1plus"], t.environment(), t.folder,
+                        t.seconds).out.strip()
     (t.folder / "a.cc").write_text("#include <utility>\n#include <new>\nint main(){}\n")
     if t.long:
         (t.folder / "a.cc").write_text("#include <map>\n#include <string>\n#include <vector>\n"

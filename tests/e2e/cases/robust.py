@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """When our own side fails: the collector killed or stopped, disks full, folders closed."""
+import json
 import os
 import pathlib
 import random
@@ -28,7 +29,6 @@ def partial_report(t):
     result = t.tool("report", t.trace, "--json", "--by", "function")
     if result.status:
         return None
-    import json
     report = json.loads(result.out)
     return report if report["allocations"] >= 1000 else None
 
@@ -172,7 +172,7 @@ def read_little(t):
     t.expect(0 < read < READ_SHARE * size, f"{read} of {size} bytes read ({read / size:.1%})")
     report = t.report(None, "--by", "function", "--stacks")
     t.figures_match(report, t.ledger())
-    t.equal("bytes_read that the report itself names", report["bytes_read"] < READ_SHARE * size, True)
+    t.expect(report["agent_bytes"] <= 24 << 20, f"agent_bytes {report['agent_bytes']}")
 
 
 @case("report/bytes_read_killed", "a large trace whose collector was killed opens slowly", 120)
@@ -188,6 +188,11 @@ def read_little_killed(t):
         t.equal("end", t.report()["end"], "unknown")
 
 
+def head(path):
+    with open(path, "rb") as page:
+        return page.read(192)
+
+
 def killed_once(t, number):
     """Kills the program when one of its threads has reached a random count."""
     path = t.folder / f"page{number}"
@@ -197,12 +202,9 @@ def killed_once(t, number):
     with Watch(t.start(command, {"LEDGER": str(path)}), t.seconds) as watch:
         watch.wait_for("ready\n")
         moment = int(10 ** random.uniform(0, 5.3))
-        with path.open("rb") as page:
-            def reached():
-                page.seek(0)
-                return any(struct.unpack("<Q", page.read(64)[:8])[0] >= moment for _ in range(3))
-            while not reached():
-                watch.left()
+        while max(struct.unpack_from("<Q", head(path), at)[0]
+                  for at in (0, 64, 128)) < moment:
+            watch.left()
         for child in children(watch.process.pid):
             kill(child)
         t.equal(f"exit status of run {number}", watch.ended(), 137)

@@ -105,7 +105,7 @@ def own_terminal():
 def add_interrupt(kind, arguments):
     @case(f"terminal/ctrl_c_{kind}", "Ctrl-C ends the recording without the trace, or does nothing")
     def interrupt(t):
-        shell = ["/bin/sh", "-c", '"$@"; echo "status=$?"; exit 0', "sh"]
+        shell = ["/bin/sh", "-c", '"$@"; echo "status=$?."; exit 0', "sh"]
         command = [t.tidemark, "run", "-o", t.trace, "--", t.target("tty"), *arguments]
         # The shell must outlive the interrupt to tell the status.
         shell[2] = "trap : INT; " + shell[2]
@@ -117,18 +117,12 @@ def add_interrupt(kind, arguments):
             if kind == "stubborn":
                 os.write(master, b"q\n")
             watch.wait_for("status=", master)
-            watch.wait_for("\n" if watch.text.find("\n") < 0 else "", master)
             wanted = "5" if kind == "stubborn" else "130"
-            t.equal("status", seen_status(watch, master), wanted)
+            t.equal("status", watch.read_until(".", master), wanted)
         os.close(master)
         report = t.report(None, "--by", "function")
         t.equal("allocations", report["allocations"], 100)
         t.equal("end", report["end"], "exit" if kind == "stubborn" else "signal")
-
-
-def seen_status(watch, master):
-    digits = re.match(r"\d+", watch.text)
-    return digits[0] if digits else watch.text
 
 
 add_interrupt("default", [])
@@ -192,7 +186,8 @@ def gdb(t):
     result = run_program(["gdb", "-q", "-batch", "-nx", *script, "--args", t.tidemark, "run", "-o",
                           t.trace, "--", t.target("simple"), "3"], t.environment(), t.folder,
                          t.seconds)
-    t.expect("exited with code 03" in result.out, f"gdb said: {result.out[-500:]} {result.err[-300:]}")
+    t.expect("exited with code 03" in result.out,
+             f"gdb said: {result.out[-500:]} {result.err[-300:]}")
     t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
 
 
@@ -205,3 +200,20 @@ def pid_1(t):
     t.equal("exit status", result.status, 3)
     t.equal("output", result.out, "simple was here\n")
     t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
+
+
+@case("surroundings/core_dump", "a crashing program leaves no core file when it is recorded")
+def core_dump(t):
+    pattern = open("/proc/sys/kernel/core_pattern").read().strip()
+    if "/" in pattern or pattern.startswith("|"):
+        t.skip(f"core files go elsewhere here ({pattern})")
+    text = 'ulimit -c unlimited && exec "$@"'
+    for command in ([t.target("process"), "end", "abort"],
+                    [t.tidemark, "run", "-o", t.trace, "--", t.target("process"), "end", "abort"]):
+        result = run_program(["/bin/sh", "-c", text, "sh", *command], t.environment(), t.folder,
+                             t.seconds)
+        t.equal("exit status", result.shell_status(), 134)
+        cores = list(t.folder.glob("core*"))
+        t.expect(len(cores) == 1, f"core files of {command[0].name}: {[c.name for c in cores]}")
+        for path in cores:
+            path.unlink()
