@@ -186,7 +186,8 @@ static void load_lines(struct symbols *s, struct symbols_module *module)
 				      .budget_ns = &s->lines_budget_ns};
 	if (s->options.no_lines || !lines_open(&module->lines, &module->file, &limits))
 		return;
-	if (open_debug_file(s, module) && lines_open(&module->lines, &module->debug, &limits))
+	if (s->options.debug_file_lines && open_debug_file(s, module) &&
+	    lines_open(&module->lines, &module->debug, &limits))
 		module->lines = NULL;
 }
 

@@ -29,8 +29,10 @@ struct symbols_options {
 	uint64_t max_bytes; /* of all symbol tables together; 0 = 512 MiB */
 	uint64_t lines_budget_ns; /* CPU time for debug information, about; 0 = 1 s */
 	bool no_lines;		  /* function names only */
-	bool no_debug_files;	  /* look into the module itself only */
-	symbols_warn_fn warn;	  /* called once per module that cannot be used; may be NULL */
+	bool debug_file_lines; /* lines of separate debug files, too: these are packed, libc's takes
+				  50 ms */
+	bool no_debug_files;   /* look into the module itself only */
+	symbols_warn_fn warn;  /* called once per module that cannot be used; may be NULL */
 	void *warn_ctx;
 };
 
