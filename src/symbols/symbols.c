@@ -223,7 +223,7 @@ static struct symbols_module *find_open(struct symbols *s, const char *path,
 {
 	for (struct symbols_module *module = s->modules; module; module = module->next)
 		if (!strcmp(module->path, path) && module->build_id_bytes == build_id_bytes &&
-		    !memcmp(module->build_id, build_id, build_id_bytes))
+		    (!build_id_bytes || !memcmp(module->build_id, build_id, build_id_bytes)))
 			return module;
 	return NULL;
 }
@@ -237,7 +237,8 @@ static struct symbols_module *add_module(struct symbols *s, const char *path,
 	module->path = strpool_intern(s->strings, path, strlen(path));
 	if (!module->path)
 		return tm_free(module);
-	memcpy(module->build_id, build_id, build_id_bytes);
+	if (build_id_bytes)
+		memcpy(module->build_id, build_id, build_id_bytes);
 	module->build_id_bytes = build_id_bytes;
 	module->next = s->modules;
 	s->modules = module;
