@@ -314,7 +314,7 @@ static inline void apply_free(struct model *m, struct trace_event *event, uint64
 	struct live_place place = live_find(&m->live, mixed);
 	event->flags &= (uint8_t) ~(TRACE_EVENT_TEMPORARY | TRACE_EVENT_OLD);
 	if (UNLIKELY(!place.slot)) {
-		thread->last_block = 0;
+		thread->last_block = THREAD_NO_BLOCK;
 		if (event->op == TRACE_REALLOC_FREE)
 			thread->pending->valid = false;
 		apply_unknown(m, event);
@@ -333,7 +333,7 @@ static inline void apply_free(struct model *m, struct trace_event *event, uint64
 			stack->temporary++;
 			m->temporary++;
 		}
-		thread->last_block = 0;
+		thread->last_block = THREAD_NO_BLOCK;
 	} else if (event->op == TRACE_REALLOC_FREE) {
 		*thread->pending = (struct thread_pending){
 			.valid = true,
@@ -341,7 +341,7 @@ static inline void apply_free(struct model *m, struct trace_event *event, uint64
 			.block = *block,
 			.death_us = m->now_us,
 		};
-		thread->last_block = 0;
+		thread->last_block = THREAD_NO_BLOCK;
 	} else {
 		m->freed_unseen++;
 	}
@@ -384,7 +384,7 @@ static void apply_undo(struct model *m, struct trace_event *event, uint32_t slot
 {
 	struct thread_state *thread = threads_at(&m->threads, event->thread_id);
 	struct thread_pending *pending = thread->pending;
-	thread->last_block = 0;
+	thread->last_block = THREAD_NO_BLOCK;
 	event->block_id = TRACE_NO_BLOCK;
 	if (pending && pending->valid) {
 		event->block_id = m->by_block ? pending->key : pending->block.other;
@@ -420,7 +420,7 @@ static inline void apply_one(struct model *m, struct trace_event *event, const s
 		break;
 	case TRACE_FREE_OLDER:
 	case TRACE_OP_COUNT:
-		threads_at(&m->threads, event->thread_id)->last_block = 0;
+		threads_at(&m->threads, event->thread_id)->last_block = THREAD_NO_BLOCK;
 		apply_unknown(m, event);
 		break;
 	}

@@ -305,6 +305,15 @@ static void start_next(struct model *m)
 	model_slice_begin(m, next);
 }
 
+void model_slice_fold(struct model *m)
+{
+	for (uint32_t i = 0; i < m->stacks.touched_count; i++)
+		fold_stack(&m->stacks, m->stacks.touched[i]);
+	m->stacks.touched_count = 0;
+	cells_clear(&m->cells);
+	model_slice_begin(m, m->slice.slice_id);
+}
+
 int model_slice_take(struct model *m, struct trace_slice *ret_slice, struct tm_error *err)
 {
 	if (m->loaded)

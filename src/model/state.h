@@ -107,9 +107,13 @@ static inline uint64_t model_share_blocks(const struct model *m, const struct st
 /* Makes the present sums the start of the open slice. */
 void model_slice_begin(struct model *m, uint32_t slice_id);
 void model_rows_done(struct model_rows *rows);
-/* A block that lived before the replayed events began: put into the live table, counted nowhere. */
-TM_MUST_CHECK int model_adopt(struct model *m, const struct model_block *block,
-			      struct tm_error *err);
-/* As if this thread's last event had been a REALLOC_FREE of the block: an undo will find it. */
-TM_MUST_CHECK int model_adopt_pending(struct model *m, const struct model_block *block,
-				      struct tm_error *err);
+/* Replay: the open slice's counters join the sums, without rows. */
+void model_slice_fold(struct model *m);
+/*
+ * Replay of the end of a trace: a block that lived before, as its allocation
+ * event. It is put into the live table, or with `ended` made the block that the
+ * thread's last REALLOC_FREE ended; it is counted nowhere. 0 or -ENOMEM.
+ */
+TM_MUST_CHECK int model_adopt(struct model *m, const struct trace_event *birth);
+TM_MUST_CHECK int model_adopt_pending(struct model *m, const struct trace_event *birth,
+				      uint32_t thread_id);

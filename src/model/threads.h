@@ -13,6 +13,8 @@
 
 enum { THREAD_CHUNK_LOG2 = 10, THREAD_CHUNK = 1 << THREAD_CHUNK_LOG2 };
 
+#define THREAD_NO_BLOCK UINT64_MAX
+
 struct thread_pending {
 	bool valid;
 	uint64_t key; /* in the live table */
@@ -21,7 +23,7 @@ struct thread_pending {
 };
 
 struct thread_state {
-	uint64_t last_block; /* block_id + 1; 0 none */
+	uint64_t last_block; /* block_id + 1; THREAD_NO_BLOCK; 0: nothing seen of this thread yet */
 	struct thread_pending *pending;
 };
 

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/history.h"
+
+#include <errno.h>
+
+#include "base/memory.h"
+
+/* More than any writer puts into one block; a damaged count asks for no impossible memory. */
+enum { EVENTS_MAX = 1 << 24 };
+
+void history_init(struct history *history, struct trace_reader *reader)
+{
+	*history = (struct history){.reader = reader};
+}
+
+static void part_done(struct history_part *part)
+{
+	tm_free(part->events);
+	tm_free(part->births);
+	*part = (struct history_part){0};
+}
+
+void history_done(struct history *history)
+{
+	for (size_t i = 0; i < HISTORY_KEPT; i++)
+		part_done(&history->parts[i]);
+}
+
+static bool is_birth(const struct trace_event *event)
+{
+	return event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
+}
+
+/* What counts as the thread's doing for *temporary*. */
+static bool is_act(const struct trace_event *event)
+{
+	return event->op != TRACE_ALLOC_FAIL && event->op != TRACE_FREE_UNSEEN;
+}
+
+static int part_load(struct trace_reader *reader, size_t index, struct history_part *part,
+		     struct tm_error *err)
+{
+	int rc = trace_reader_event_block(reader, index, &part->facts);
+	if (rc)
+		return tm_fail(err, rc, "event block %zu of the trace cannot be found", index);
+	uint64_t count = part->facts.event_count;
+	if (count > EVENTS_MAX)
+		return tm_fail(err, -EBADMSG, "event block %zu claims %llu events", index,
+			       (unsigned long long)count);
+	part->events = tm_alloc_array(count, sizeof *part->events);
+	part->births = tm_alloc_array(count, sizeof *part->births);
+	if (!part->events || !part->births)
+		return tm_fail(err, -ENOMEM, "no memory to read event block %zu", index);
+	rc = trace_reader_events(reader, index, part->events, err);
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < count; i++) {
+		if (is_birth(&part->events[i]))
+			part->births[part->birth_count++] = i;
+	}
+	return 0;
+}
+
+int history_part(struct history *history, size_t index, const struct history_part **ret,
+		 struct tm_error *err)
+{
+	size_t oldest = 0;
+	for (size_t i = 0; i < HISTORY_KEPT; i++) {
+		struct history_part *part = &history->parts[i];
+		if (part->used && history->part_index[i] == index) {
+			part->used = ++history->uses;
+			*ret = part;
+			return 0;
+		}
+		if (part->used < history->parts[oldest].used)
+			oldest = i;
+	}
+	struct history_part *part = &history->parts[oldest];
+	part_done(part);
+	int rc = part_load(history->reader, index, part, err);
+	if (rc) {
+		part_done(part);
+		return rc;
+	}
+	history->part_index[oldest] = index;
+	part->used = ++history->uses;
+	*ret = part;
+	return 0;
+}
+
+/* The first event block for which key(facts) > value; facts rise from block to block. */
+static size_t first_beyond(const struct history *history, uint64_t value, bool by_block_id)
+{
+	size_t low = 0, high = trace_reader_event_block_count(history->reader);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		struct trace_event_block facts = {0};
+		if (trace_reader_event_block(history->reader, middle, &facts))
+			return low;
+		uint64_t key =
+			by_block_id ? facts.first_block_id : facts.first_event + facts.event_count;
+		if (key > value)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+size_t history_index_of_event(const struct history *history, uint64_t ordinal)
+{
+	return first_beyond(history, ordinal, false);
+}
+
+int history_birth(struct history *history, uint64_t block_id, const struct trace_event **ret,
+		  struct tm_error *err)
+{
+	size_t beyond = first_beyond(history, block_id, true);
+	*ret = NULL;
+	if (beyond == 0)
+		return 0;
+	const struct history_part *part;
+	int rc = history_part(history, beyond - 1, &part, err);
+	if (rc)
+		return rc;
+	uint64_t place = block_id - part->facts.first_block_id;
+	if (place < part->birth_count && part->events[part->births[place]].block_id == block_id)
+		*ret = &part->events[part->births[place]];
+	return 0;
+}
+
+int history_idle_since_birth(struct history *history, uint64_t block_id, uint32_t thread_id,
+			     uint64_t end, bool *ret, struct tm_error *err)
+{
+	const struct trace_event *birth;
+	int rc = history_birth(history, block_id, &birth, err);
+	*ret = false;
+	if (rc || !birth || birth->thread_id != thread_id)
+		return rc;
+	size_t index = first_beyond(history, block_id, true) - 1;
+	for (;; index++) {
+		const struct history_part *part;
+		if (index >= trace_reader_event_block_count(history->reader))
+			break;
+		rc = history_part(history, index, &part, err);
+		if (rc)
+			return rc;
+		for (uint64_t i = 0; i < part->facts.event_count; i++) {
+			const struct trace_event *event = &part->events[i];
+			if (part->facts.first_event + i >= end)
+				goto idle;
+			if (birth && event == birth)
+				birth = NULL; /* from here on */
+			else if (!birth && event->thread_id == thread_id && is_act(event))
+				return 0;
+		}
+	}
+idle:
+	*ret = true;
+	return 0;
+}
+
+int history_last_of_thread(struct history *history, uint32_t thread_id, uint64_t end,
+			   const struct trace_event **ret, struct tm_error *err)
+{
+	*ret = NULL;
+	if (end == 0)
+		return 0;
+	size_t index = history_index_of_event(history, end - 1);
+	for (index++; index-- > 0;) {
+		const struct history_part *part;
+		if (index >= trace_reader_event_block_count(history->reader))
+			continue;
+		int rc = history_part(history, index, &part, err);
+		if (rc)
+			return rc;
+		for (uint64_t i = part->facts.event_count; i-- > 0;) {
+			const struct trace_event *event = &part->events[i];
+			if (part->facts.first_event + i < end && event->thread_id == thread_id &&
+			    is_act(event)) {
+				*ret = event;
+				return 0;
+			}
+		}
+	}
+	return 0;
+}

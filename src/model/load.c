@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model from a trace. model_load() adds up the slices, which say everything
+ * up to the end of the last one, and replays the few events after it. Frees
+ * there may end blocks whose birth lies before; the trace says their stack and
+ * size, or the event block of their birth does.
+ *
+ * What was live at the sample with the largest RSS is found by replaying the
+ * slice that the sample falls into, up to its time.
+ */
+#include <errno.h>
+
+#include "model/history.h"
+#include "model/state.h"
+
+struct loader {
+	struct trace_reader *reader;
+	struct model *m;
+	struct history history;
+	size_t stack_count;
+	uint32_t slice_count;
+	struct tm_error *err;
+	/* The state before the slice that holds the sample with the largest RSS. */
+	uint64_t rss_events, rss_allocations, rss_live_bytes, rss_now_us;
+	bool rss_passed; /* a slice ended after that sample */
+};
+
+/* ---- slices ---- */
+
+static int bad_slice(const struct loader *l, const char *what)
+{
+	return tm_fail(l->err, -EBADMSG, "slice %u of the trace is damaged: %s", l->slice_count,
+		       what);
+}
+
+static int add_row(struct loader *l, const struct trace_slice_row *row)
+{
+	struct model *m = l->m;
+	uint32_t slot;
+	if (row->stack_id >= l->stack_count)
+		return bad_slice(l, "a stack that is not in the trace");
+	if (stacks_make_slot(&m->stacks, row->stack_id, &slot))
+		return tm_fail(l->err, -ENOMEM, "no memory for the figures of a stack");
+	struct stack_hot *hot = stacks_hot(&m->stacks, slot);
+	struct stack_cold *cold = stacks_cold(&m->stacks, slot);
+	if (hot->epoch != m->epoch) {
+		hot->epoch = m->epoch;
+		hot->saved_bytes = hot->live_bytes;
+		hot->saved_blocks = hot->live_blocks;
+	}
+	/* Deaths add up modulo 2^64: an undone realloc takes one back. */
+	uint64_t live_blocks = hot->live_blocks + row->births;
+	uint64_t live_bytes = hot->live_bytes + row->birth_bytes;
+	for (uint32_t i = 0; i < row->death_count; i++) {
+		live_blocks -= row->deaths[i].count;
+		live_bytes -= row->deaths[i].bytes;
+	}
+	if (row->births && !cold->births)
+		m->stack_count++;
+	cold->births += row->births;
+	cold->birth_bytes += row->birth_bytes;
+	cold->temporary += row->temporary;
+	cold->failed += row->failed;
+	if (live_blocks > UINT32_MAX || live_bytes > cold->birth_bytes ||
+	    (row->peak_known && row->peak_count > UINT32_MAX))
+		return bad_slice(l, "more blocks end than began");
+	m->live_blocks += live_blocks - hot->live_blocks;
+	m->live_bytes += live_bytes - hot->live_bytes;
+	hot->live_blocks = (uint32_t)live_blocks;
+	hot->live_bytes = live_bytes;
+	if (row->peak_known) {
+		hot->saved_blocks = (uint32_t)row->peak_count;
+		hot->saved_bytes = row->peak_bytes;
+	}
+	m->allocations += row->births;
+	m->temporary += row->temporary;
+	m->failed += row->failed;
+	if (__builtin_add_overflow(m->allocated_bytes, row->birth_bytes, &m->allocated_bytes))
+		return bad_slice(l, "sizes beyond any memory");
+	return 0;
+}
+
+/* The moment of the sample lies after this slice, or in it, or was before. */
+static void pass_rss(struct loader *l, const struct trace_slice *slice)
+{
+	const struct model *m = l->m;
+	if (l->rss_passed)
+		return;
+	if (slice->end_ns / 1000 > m->rss.time_us) {
+		l->rss_passed = true;
+		return;
+	}
+	l->rss_events = slice->first_event + slice->event_count;
+	l->rss_allocations = m->allocations;
+	l->rss_live_bytes = m->live_bytes;
+	l->rss_now_us = slice->end_ns / 1000;
+}
+
+static int add_slice(void *ctx, const struct trace_slice *slice)
+{
+	struct loader *l = ctx;
+	struct model *m = l->m;
+	if (slice->slice_id != l->slice_count || slice->first_event != m->events)
+		return bad_slice(l, "slices are missing before it");
+	if (slice->row_count > 0 && slice->rows[0].peak_known && ++m->epoch == 0)
+		model_next_epoch(m);
+	for (uint32_t i = 0; i < slice->row_count; i++) {
+		int rc = add_row(l, &slice->rows[i]);
+		if (rc)
+			return rc;
+	}
+	if (m->live_bytes != slice->live_bytes || m->live_blocks != slice->live_blocks)
+		return bad_slice(l, "its rows do not add up");
+	m->events += slice->event_count;
+	m->now_us = slice->end_ns / 1000;
+	m->peak_bytes = slice->peak_bytes;
+	m->peak_blocks = slice->peak_blocks;
+	m->peak_us = slice->peak_time_ns / 1000;
+	m->freed_unseen = slice->freed_unseen;
+	m->freed_older = slice->freed_older;
+	l->slice_count++;
+	pass_rss(l, slice);
+	return 0;
+}
+
+/* ---- events after the slices ---- */
+
+/* An event whose stack is its own, and must be one of the trace's. */
+static bool brings_stack(const struct trace_event *event)
+{
+	return event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC ||
+	       event->op == TRACE_REALLOC_UNDO || event->op == TRACE_ALLOC_FAIL;
+}
+
+static int check_event(const struct loader *l, const struct trace_event *event)
+{
+	if (event->op >= TRACE_OP_COUNT ||
+	    (brings_stack(event) && event->stack_id >= l->stack_count))
+		return tm_fail(l->err, -EBADMSG, "an event of the trace has no valid %s",
+			       event->op >= TRACE_OP_COUNT ? "kind" : "stack");
+	return 0;
+}
+
+static bool thread_is_new(const struct model *m, uint32_t thread_id)
+{
+	return !threads_has(&m->threads, thread_id) ||
+	       threads_at(&m->threads, thread_id)->last_block == 0;
+}
+
+/* Stack and size of an old block; false if the trace does not know them. */
+static int find_birth(struct loader *l, const struct trace_event *event,
+		      struct trace_event *ret_birth, bool *ret_known)
+{
+	*ret_known = true;
+	if (event->flags & TRACE_EVENT_OLD) {
+		*ret_birth = *event;
+		return 0;
+	}
+	const struct trace_event *birth;
+	int rc = history_birth(&l->history, event->block_id, &birth, l->err);
+	if (rc)
+		return rc;
+	*ret_known = birth != NULL;
+	if (birth)
+		*ret_birth = *birth;
+	return 0;
+}
+
+/* The block must be among what the slices left alive, or the figures would go below zero. */
+static bool may_end(const struct model *m, const struct trace_event *birth)
+{
+	uint32_t found = stacks_find(&m->stacks, birth->stack_id);
+	if (!found)
+		return false;
+	const struct stack_hot *stack = stacks_hot(&m->stacks, found - 1);
+	return stack->live_blocks > 0 && stack->live_bytes >= birth->size_bytes;
+}
+
+static int adopt_ending(struct loader *l, struct model *m, uint64_t first_event,
+			const struct trace_event *event)
+{
+	struct trace_event birth;
+	bool known;
+	int rc = find_birth(l, event, &birth, &known);
+	if (rc || !known || birth.stack_id >= l->stack_count || (m == l->m && !may_end(m, &birth)))
+		return rc;
+	bool idle = false;
+	if (event->op == TRACE_FREE && thread_is_new(m, event->thread_id)) {
+		rc = history_idle_since_birth(&l->history, event->block_id, event->thread_id,
+					      first_event, &idle, l->err);
+		if (rc)
+			return rc;
+	}
+	if (model_adopt(m, &birth) || threads_reserve(&m->threads, event->thread_id))
+		return tm_fail(l->err, -ENOMEM, "no memory to replay the trace");
+	if (idle)
+		threads_at(&m->threads, event->thread_id)->last_block = event->block_id + 1;
+	return 0;
+}
+
+/* A realloc that began before the replay and failed in it. */
+static int adopt_undone(struct loader *l, struct model *m, uint64_t first_event,
+			const struct trace_event *event)
+{
+	const struct trace_event *last;
+	int rc = history_last_of_thread(&l->history, event->thread_id, first_event, &last, l->err);
+	if (rc || !last || last->op != TRACE_REALLOC_FREE || last->block_id == TRACE_NO_BLOCK)
+		return rc;
+	struct trace_event birth, ended = *last;
+	bool known;
+	rc = find_birth(l, &ended, &birth, &known);
+	if (rc || !known || birth.stack_id >= l->stack_count)
+		return rc;
+	birth.block_id = ended.block_id;
+	if (model_adopt_pending(m, &birth, event->thread_id))
+		return tm_fail(l->err, -ENOMEM, "no memory to replay the trace");
+	return 0;
+}
+
+static int replay_one(struct loader *l, struct model *m, uint64_t first_event, uint64_t first_block,
+		      const struct trace_event *event)
+{
+	struct trace_event copy = *event;
+	int rc = check_event(l, event);
+	bool ends = event->op == TRACE_FREE || event->op == TRACE_REALLOC_FREE ||
+		    event->op == TRACE_FREE_UNSEEN;
+	if (!rc && ends && event->block_id < first_block)
+		rc = adopt_ending(l, m, first_event, event);
+	else if (!rc && event->op == TRACE_REALLOC_UNDO && thread_is_new(m, event->thread_id))
+		rc = adopt_undone(l, m, first_event, event);
+	if (!rc)
+		rc = model_apply(m, &copy, 1, l->err);
+	if (!rc && model_slice_due(m))
+		model_slice_fold(m);
+	return rc;
+}
+
+/* All events from m->events on, up to and including those of until_us. */
+static int replay(struct loader *l, struct model *m, uint64_t until_us)
+{
+	uint64_t first_event = m->events;
+	uint64_t first_block = m->allocations;
+	size_t count = trace_reader_event_block_count(l->reader);
+	for (size_t i = history_index_of_event(&l->history, first_event); i < count; i++) {
+		uint64_t done = 0;
+		for (;; done++) {
+			/* Asked anew each time: looking at older blocks may have dropped it. */
+			const struct history_part *part;
+			int rc = history_part(&l->history, i, &part, l->err);
+			if (rc)
+				return rc;
+			if (done == 0 && part->facts.first_event < first_event)
+				done = first_event - part->facts.first_event;
+			if (done >= part->facts.event_count)
+				break;
+			if (part->events[done].time_ns / 1000 > until_us)
+				return 0;
+			rc = replay_one(l, m, first_event, first_block, &part->events[done]);
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+/* ---- the sample with the largest RSS ---- */
+
+static int find_rss_heap(struct loader *l)
+{
+	struct model *m = l->m;
+	if (!l->rss_passed || m->rss.heap_known)
+		return 0;
+	struct model *probe;
+	int rc = model_new(NULL, &probe, l->err);
+	if (rc)
+		return rc;
+	probe->by_block = true;
+	probe->events = l->rss_events;
+	probe->allocations = l->rss_allocations;
+	probe->live_bytes = l->rss_live_bytes;
+	probe->now_us = l->rss_now_us;
+	model_slice_begin(probe, 1);
+	rc = replay(l, probe, m->rss.time_us);
+	if (!rc) {
+		m->rss.heap_known = true;
+		m->rss.heap_bytes = probe->live_bytes;
+	}
+	model_free(probe);
+	return rc;
+}
+
+/* Samples first, then mappings: what was mapped at the largest sample comes out of itself. */
+static int add_samples_and_maps(struct loader *l)
+{
+	const struct trace_sample *samples;
+	const struct trace_map_event *maps;
+	size_t sample_count, map_count;
+	int rc = trace_reader_samples(l->reader, &samples, &sample_count, l->err);
+	if (!rc)
+		rc = trace_reader_maps(l->reader, &maps, &map_count, l->err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < sample_count; i++)
+		model_apply_sample(l->m, &samples[i]);
+	for (size_t i = 0; i < map_count && !rc; i++)
+		rc = model_apply_map(l->m, &maps[i], l->err);
+	return rc;
+}
+
+/* ---- the two ways ---- */
+
+static int load_aggregates(struct loader *l)
+{
+	int rc = trace_reader_slices(l->reader, add_slice, l, l->err);
+	if (rc)
+		return rc;
+	l->m->loaded = l->slice_count > 0;
+	model_slice_begin(l->m, l->slice_count > 0);
+	rc = find_rss_heap(l);
+	return rc ? rc : replay(l, l->m, UINT64_MAX);
+}
+
+static int rebuild(struct loader *l)
+{
+	size_t count = trace_reader_event_block_count(l->reader);
+	for (size_t i = 0; i < count; i++) {
+		const struct history_part *part;
+		int rc = history_part(&l->history, i, &part, l->err);
+		for (uint64_t e = 0; !rc && e < part->facts.event_count; e++)
+			rc = check_event(l, &part->events[e]);
+		if (!rc)
+			rc = model_apply(l->m, part->events, part->facts.event_count, l->err);
+		if (rc)
+			return rc;
+		if (model_slice_due(l->m))
+			model_slice_fold(l->m);
+	}
+	return 0;
+}
+
+static int from_trace(struct trace_reader *r, int (*feed)(struct loader *l),
+		      struct model **ret_model, struct tm_error *err)
+{
+	struct loader l = {.reader = r, .err = err};
+	const struct trace_meta *meta;
+	const struct trace_stack *stacks;
+	int rc = trace_reader_meta(r, &meta, err);
+	if (!rc)
+		rc = trace_reader_stacks(r, &stacks, &l.stack_count, err);
+	if (rc)
+		return rc;
+	struct model_options options = {.page_bytes = meta->page_bytes};
+	rc = model_new(&options, &l.m, err);
+	if (rc)
+		return rc;
+	l.m->by_block = true;
+	history_init(&l.history, r);
+	rc = add_samples_and_maps(&l);
+	if (!rc)
+		rc = feed(&l);
+	history_done(&l.history);
+	if (rc) {
+		model_free(l.m);
+		return rc;
+	}
+	*ret_model = l.m;
+	return 0;
+}
+
+int model_load(struct trace_reader *r, struct model **ret_model, struct tm_error *err)
+{
+	return from_trace(r, load_aggregates, ret_model, err);
+}
+
+int model_rebuild(struct trace_reader *r, struct model **ret_model, struct tm_error *err)
+{
+	return from_trace(r, rebuild, ret_model, err);
+}
