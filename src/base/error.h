@@ -6,7 +6,7 @@
 #pragma once
 
 struct tm_error {
-	int code;	/* 0 or -errno */
+	int code;       /* 0 or -errno */
 	char text[240]; /* a whole sentence: what happened, to what, what to do */
 };
 

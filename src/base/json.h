@@ -25,10 +25,10 @@ enum { JSON_DEPTH_MAX = 64 };
 
 struct json {
 	struct text *out;
-	bool pretty;	   /* one value per line, indented by two spaces */
-	unsigned depth;	   /* the rest is the writer's own */
+	bool pretty;       /* one value per line, indented by two spaces */
+	unsigned depth;    /* the rest is the writer's own */
 	uint64_t is_array; /* bit n: the container at depth n + 1 is an array */
-	bool has_value;	   /* the open container has a value already */
+	bool has_value;    /* the open container has a value already */
 };
 
 void json_begin_object(struct json *json, const char *key);

@@ -193,11 +193,11 @@ static int parse_quantity(const char *text, const struct quantity *quantity, uin
 int units_parse_bytes(const char *text, uint64_t *ret_bytes, struct tm_error *err)
 {
 	static const struct unit units[] = {
-		{"", 1},	 {"B", 1},	     {"K", KIB},
-		{"k", KIB},	 {"M", MIB},	     {"m", MIB},
-		{"G", GIB},	 {"g", GIB},	     {"T", TIB},
-		{"KiB", KIB},	 {"MiB", MIB},	     {"GiB", GIB},
-		{"TiB", TIB},	 {"kB", 1000},	     {"KB", 1000},
+		{"", 1},         {"B", 1},           {"K", KIB},
+		{"k", KIB},      {"M", MIB},         {"m", MIB},
+		{"G", GIB},      {"g", GIB},         {"T", TIB},
+		{"KiB", KIB},    {"MiB", MIB},       {"GiB", GIB},
+		{"TiB", TIB},    {"kB", 1000},       {"KB", 1000},
 		{"MB", 1000000}, {"GB", 1000000000}, {"TB", 1000000000000},
 	};
 	static const struct quantity size = {"size", "64K, 1.5G or 100MB", units, COUNT_OF(units)};

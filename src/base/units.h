@@ -17,9 +17,9 @@ struct units_text {
 	char text[UNITS_TEXT_BYTES];
 };
 
-struct units_text units_bytes(uint64_t bytes);		/* 512 B, 1.20 GB */
-struct units_text units_count(uint64_t count);		/* 999, 3.40 M */
-struct units_text units_grouped(uint64_t count);	/* 3,400,000 */
+struct units_text units_bytes(uint64_t bytes);          /* 512 B, 1.20 GB */
+struct units_text units_count(uint64_t count);          /* 999, 3.40 M */
+struct units_text units_grouped(uint64_t count);        /* 3,400,000 */
 struct units_text units_duration(uint64_t nanoseconds); /* 12.0 ms, 5.00 s, 3 min 05 s, 2 d 04 h */
 
 /*

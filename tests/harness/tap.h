@@ -48,11 +48,11 @@ void tap_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void tap_stop(void);
 _Noreturn void tap_skip(const char *reason);
 
-#define CHECK(condition)	    tap_check((condition), __FILE__, __LINE__, #condition)
-#define CHECK_EQ_U64(got, want)	    tap_check_u64((got), (want), __FILE__, __LINE__, #got)
-#define CHECK_EQ_I64(got, want)	    tap_check_i64((got), (want), __FILE__, __LINE__, #got)
-#define CHECK_STR(got, want)	    tap_check_str((got), (want), __FILE__, __LINE__, #got)
-#define CHECK_HAS(got, part)	    tap_check_has((got), (part), __FILE__, __LINE__, #got)
+#define CHECK(condition)            tap_check((condition), __FILE__, __LINE__, #condition)
+#define CHECK_EQ_U64(got, want)     tap_check_u64((got), (want), __FILE__, __LINE__, #got)
+#define CHECK_EQ_I64(got, want)     tap_check_i64((got), (want), __FILE__, __LINE__, #got)
+#define CHECK_STR(got, want)        tap_check_str((got), (want), __FILE__, __LINE__, #got)
+#define CHECK_HAS(got, part)        tap_check_has((got), (part), __FILE__, __LINE__, #got)
 #define CHECK_MEM(got, want, bytes) tap_check_mem((got), (want), (bytes), __FILE__, __LINE__, #got)
 #define REQUIRE(condition)             \
 	do {                           \

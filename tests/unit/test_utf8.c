@@ -25,12 +25,12 @@ static void characters_are_read(void)
 static void invalid_ones_are_refused(void)
 {
 	static const char *const invalid[] = {
-		"\x80",		    /* continuation first */
-		"\xc0\xaf",	    /* overlong '/' */
-		"\xc1\xbf",	    /* overlong */
-		"\xe0\x9f\xbf",	    /* overlong */
+		"\x80",             /* continuation first */
+		"\xc0\xaf",         /* overlong '/' */
+		"\xc1\xbf",         /* overlong */
+		"\xe0\x9f\xbf",     /* overlong */
 		"\xf0\x8f\xbf\xbf", /* overlong */
-		"\xed\xa0\x80",	    /* surrogate */
+		"\xed\xa0\x80",     /* surrogate */
 		"\xf4\x90\x80\x80", /* beyond U+10FFFF */
 		"\xf5\x80\x80\x80",
 		"\xff",

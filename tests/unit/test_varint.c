@@ -3,9 +3,9 @@
 #include "harness/tap.h"
 
 static const uint64_t samples[] = {
-	0,	    1,
-	127,	    128,
-	16383,	    16384,
+	0,          1,
+	127,        128,
+	16383,      16384,
 	UINT32_MAX, UINT64_MAX >> 1,
 	1ull << 63, UINT64_MAX - 1,
 	UINT64_MAX,
