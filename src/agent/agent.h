@@ -94,6 +94,7 @@ struct agent_fixed {
 	_Atomic uint32_t resolved; /* atomic: real functions are known */
 	_Atomic uint32_t was_on;   /* atomic: this image was recorded: state NEW again means a forked child */
 	uint32_t pid;              /* set in init: of the process that was recorded */
+	uintptr_t cxx_throw;       /* set once in init: __cxa_allocate_exception, where operator new is hooked */
 	uint32_t follow_fork;      /* set once in init */
 	uint32_t no_maps;          /* set once in init */
 };

@@ -12,6 +12,7 @@
 #include "agent/intern.h"
 #include "agent/memory_ops.h"
 #include "agent/real.h"
+#include "agent/redirect.h"
 #include "agent/rendezvous.h"
 #include "agent/rows.h"
 #include "agent/sys.h"
@@ -133,6 +134,8 @@ static bool begin_session(uint32_t forked)
 	}
 	atomic_store(&agent.generation, 1);
 	first_scan();
+	if (!forked) /* a child has its parent's slots */
+		redirect_start(&agent_scope);
 	atomic_store(&agent_fixed.was_on, 1);
 	return true;
 }

@@ -16,7 +16,10 @@
 #include "agent/sys.h"
 #include "agent/unwind.h"
 
-enum { ALLOCATOR_STACK_BYTES = 64 << 10 }; /* more than an allocator's own frames need */
+enum {
+	ALLOCATOR_STACK_BYTES = 64 << 10, /* more than an allocator's own frames need */
+	CXX_THROW_BYTES = 512,            /* __cxa_allocate_exception is shorter */
+};
 
 static uint64_t next_serial(void)
 {
@@ -166,12 +169,18 @@ static bool is_allocator(uintptr_t pc)
 	       pc >= allocator.start && pc < allocator.end;
 }
 
+static bool is_exception(uintptr_t pc)
+{
+	uintptr_t start = agent_fixed.cxx_throw;
+	return start && pc > start && pc - start < CXX_THROW_BYTES;
+}
+
 /* real_sp is raised: inside the real allocator, or stale. */
 static struct lane *enter_above_real(struct lane *lane, const struct call_site *site)
 {
 	switch (unwind_seek(lane, site, lane->real_sp)) {
-	case SEEK_NESTED: /* one allocation is one event */
-		return NULL;
+	case SEEK_NESTED: /* one allocation is one event; an exception thrown by operator new is another */
+		return is_exception(site->pc) ? lane : NULL;
 	case SEEK_SIGNAL: /* a handler's own call; the lane is consistent there */
 		return lane;
 	case SEEK_LOST: /* musl has no unwind information: who called, and from how far below? */

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/redirect.h"
+
+#include <linux/mman.h>
+
+#include "agent/agent.h"
+#include "agent/memory_ops.h"
+#include "agent/real.h"
+#include "agent/sys.h"
+
+enum { OBJECTS_MAX = 65536 };
+
+/* The tables of one object that relocation used. */
+struct relocations {
+	const Elf64_Rela *list[2];
+	size_t count[2];
+	const Elf64_Sym *symbols;
+	const char *strings;
+};
+
+static uintptr_t relocated(uintptr_t bias, uintptr_t value)
+{
+	return value < bias ? value + bias : value; /* musl leaves them as they are */
+}
+
+static bool read_dynamic(const struct elf_link_map *object, struct relocations *ret)
+{
+	*ret = (struct relocations){0};
+	for (const Elf64_Dyn *d = (const Elf64_Dyn *)object->dynamic; d && d->d_tag != DT_NULL; d++) {
+		uintptr_t at = relocated(object->bias, d->d_un.d_ptr);
+		switch (d->d_tag) {
+		case DT_JMPREL:
+			ret->list[0] = (const Elf64_Rela *)at;
+			break;
+		case DT_PLTRELSZ:
+			ret->count[0] = d->d_un.d_val / sizeof(Elf64_Rela);
+			break;
+		case DT_RELA:
+			ret->list[1] = (const Elf64_Rela *)at;
+			break;
+		case DT_RELASZ:
+			ret->count[1] = d->d_un.d_val / sizeof(Elf64_Rela);
+			break;
+		case DT_SYMTAB:
+			ret->symbols = (const Elf64_Sym *)at;
+			break;
+		case DT_STRTAB:
+			ret->strings = (const char *)at;
+			break;
+		}
+	}
+	return ret->symbols && ret->strings;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+static const struct redirect *find_redirect(const char *name)
+{
+	for (const struct redirect *r = redirects; r->name; r++)
+		if (*r->real && same_text(r->name, name))
+			return r;
+	return NULL;
+}
+
+/* A slot may lie in a page made read-only after relocation: open it for the one store. */
+static void point_slot(uintptr_t slot, void *hook)
+{
+	uintptr_t page = slot & ~(uintptr_t)(AGENT_PAGE - 1);
+	void *old = *(void *volatile *)slot;
+	if (old == hook)
+		return;
+	uint8_t byte = 0;
+	/* process_vm_writev obeys the page's protection: it tells whether the page is writable. */
+	struct sys_iovec local = {&byte, 1}, remote = {(void *)slot, 1};
+	byte = *(volatile uint8_t *)slot;
+	bool read_only = sys_call6(SYS_NR_PROCESS_VM_WRITEV, sys_gettid(), (long)&local, 1,
+				   (long)&remote, 1, 0) != 1;
+	if (read_only && sys_failed(sys_mprotect((void *)page, AGENT_PAGE, PROT_READ | PROT_WRITE)))
+		return;
+	*(void *volatile *)slot = hook;
+	if (read_only)
+		sys_mprotect((void *)page, AGENT_PAGE, PROT_READ);
+}
+
+static bool same_object(const void *function, uintptr_t dynamic)
+{
+	struct module_code a, b;
+	return modules_find(agent.modules, (uintptr_t)function, &a) &&
+	       modules_find(agent.modules, dynamic, &b) && a.start == b.start;
+}
+
+static void redirect_object(const struct elf_link_map *object)
+{
+	struct relocations tables;
+	if (!read_dynamic(object, &tables))
+		return;
+	for (int list = 0; list < 2; list++)
+		for (size_t i = 0; tables.list[list] && i < tables.count[list]; i++) {
+			const Elf64_Rela *r = &tables.list[list][i];
+			uint32_t type = ELF64_R_TYPE(r->r_info);
+			if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
+				continue;
+			const Elf64_Sym *symbol = &tables.symbols[ELF64_R_SYM(r->r_info)];
+			const struct redirect *found = find_redirect(tables.strings + symbol->st_name);
+			/* Calls inside the allocator itself are not the program's. */
+			if (found && !same_object(*found->real, object->dynamic))
+				point_slot(object->bias + r->r_offset, found->hook);
+		}
+}
+
+/* operator new of the C++ library ends in malloc: only an allocator's own is of interest. */
+static bool in_allocator(const void *function)
+{
+	return same_object(function, (uintptr_t)real.malloc);
+}
+
+void redirect_start(const struct elf_scope *scope)
+{
+	bool any = false;
+	for (const struct redirect *r = redirects; r->name; r++) {
+		void *found = elf_find_next(scope, r->name);
+		bool cxx = r->name[0] == '_' && r->name[1] == 'Z';
+		*r->real = found && (!cxx || in_allocator(found)) ? found : NULL;
+		any |= *r->real != NULL;
+	}
+	if (!any || !scope->debug)
+		return;
+	agent_fixed.cxx_throw = (uintptr_t)elf_find_next(scope, "__cxa_allocate_exception");
+	const struct elf_debug *debug = (const struct elf_debug *)scope->debug;
+	const struct elf_link_map *object = (const struct elf_link_map *)debug->map;
+	for (int i = 0; object && i < OBJECTS_MAX; i++) {
+		if ((uintptr_t)object != scope->self)
+			redirect_object(object);
+		object = (const struct elf_link_map *)object->next;
+	}
+}
