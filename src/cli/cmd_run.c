@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark run PROGRAM: record it, and say at the end what was recorded. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "cli/run_lines.h"
+#include "collector/collector.h"
+#include "wire/wire.h"
+
+enum {
+	OPT_OUTPUT = 1,
+	OPT_FORCE,
+	OPT_OR_RUN,
+	OPT_QUIET,
+	OPT_CHILDREN,
+	OPT_TIME_LIMIT,
+	OPT_DELAY,
+	OPT_MAX_FILE_SIZE,
+	OPT_DEPTH,
+	OPT_FREE_STACKS,
+	OPT_NO_ADDRESSES,
+	OPT_NO_SYMBOLS,
+	OPT_HELP,
+};
+
+static const struct args_option options[] = {
+	{OPT_OUTPUT, 'o', "output", "FILE",
+	 "where the trace goes: a file, or a folder; %p pid, %n program, %h host, %t time"},
+	{OPT_FORCE, 'f', "force", NULL, "overwrite FILE if it exists (else a number is added)"},
+	{OPT_OR_RUN, 0, "or-run", NULL, "if it cannot be recorded, run it all the same"},
+	{OPT_QUIET, 'q', "quiet", NULL, "say nothing unless something is wrong"},
+	{OPT_CHILDREN, 'c', "children", NULL, "also record every process it starts, each apart"},
+	{OPT_TIME_LIMIT, 't', "time-limit", "TIME", "stop recording after 30s, 5m, 2h"},
+	{OPT_DELAY, 'd', "delay", "TIME", "begin recording only after that time"},
+	{OPT_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
+	 "store no more events when the file has 500M, 2G; figures go on"},
+	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
+	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
+	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
+	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "do not look up names at the end"},
+	{OPT_HELP, 'h', "help", NULL, "print this help"},
+};
+
+enum { OPTION_COUNT = sizeof options / sizeof options[0], USAGE = 2, FAILED = 125 };
+
+struct request {
+	struct collector_options run;
+	bool quiet, help;
+};
+
+static void print_help(void)
+{
+	puts("Usage: tidemark [run] [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+	     "\n"
+	     "Runs the program and records every allocation with its time, thread, size and\n"
+	     "stack into a trace (tidemark.<program>.<pid>.tide). Exit status, streams, signals\n"
+	     "and terminal are the program's, as without tidemark. When it is a shell script,\n"
+	     "or started by env, make, npm and the like, the program that these start is\n"
+	     "recorded. Statically linked programs cannot be recorded by this version.\n"
+	     "\n"
+	     "Options:");
+	args_print_options(options, OPTION_COUNT);
+}
+
+static bool complain(const struct tm_error *err)
+{
+	fprintf(stderr, "tidemark run: %s\n", err->text);
+	return false;
+}
+
+static bool take_value(struct request *request, struct args *args, int id, const char *value)
+{
+	struct collector_options *run = &request->run;
+	struct tm_error err = {0};
+	uint64_t number = 0;
+	switch (id) {
+	case OPT_OUTPUT:
+		run->output = value;
+		return true;
+	case OPT_TIME_LIMIT:
+		return units_parse_duration(value, &run->time_limit_ns, &err) ? complain(&err)
+									       : true;
+	case OPT_DELAY:
+		return units_parse_duration(value, &run->delay_ns, &err) ? complain(&err) : true;
+	case OPT_MAX_FILE_SIZE:
+		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err)
+									     : true;
+	case OPT_DEPTH:
+		if (!args_number(args, "depth", value, WIRE_DEPTH_MAX, &number))
+			return false;
+		run->depth = (uint32_t)number;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool take_option(struct request *request, struct args *args, int id, const char *value)
+{
+	struct collector_options *run = &request->run;
+	switch (id) {
+	case OPT_FORCE:
+		run->force = true;
+		break;
+	case OPT_OR_RUN:
+		run->or_run = true;
+		break;
+	case OPT_QUIET:
+		request->quiet = true;
+		break;
+	case OPT_CHILDREN:
+		run->children = true;
+		break;
+	case OPT_FREE_STACKS:
+		run->free_stacks = true;
+		break;
+	case OPT_NO_ADDRESSES:
+		run->no_addresses = true;
+		break;
+	case OPT_NO_SYMBOLS:
+		run->no_symbols = true;
+		break;
+	case OPT_HELP:
+		request->help = true;
+		break;
+	default:
+		return take_value(request, args, id, value);
+	}
+	return true;
+}
+
+static bool parse(struct request *request, int argc, char **argv)
+{
+	struct args args = {.command = "run",
+			    .argc = argc,
+			    .argv = argv,
+			    .at = 1,
+			    .options = options,
+			    .option_count = OPTION_COUNT,
+			    .stop_at_word = true};
+	const char *value = NULL;
+	int id;
+	while ((id = args_next(&args, &value)) > ARGS_END)
+		if (!take_option(request, &args, id, value))
+			return false;
+	if (id == ARGS_ERROR)
+		return false;
+	request->run.argv = argv + args.at;
+	if (!request->help && args.at >= argc) {
+		fputs("tidemark run: no program was named. Type 'tidemark help run'.\n", stderr);
+		return false;
+	}
+	return true;
+}
+
+static bool is_file(char *path, const char *folder, const char *rest)
+{
+	return snprintf(path, PATH_MAX, "%s/%s", folder, rest) < PATH_MAX &&
+	       access(path, R_OK) == 0;
+}
+
+/* TIDEMARK_AGENT, else beside the tool, else where an installation puts it. */
+static bool find_agent(char path[PATH_MAX], struct tm_error *err)
+{
+	static const char *const places[] = {
+		"libtidemark.so",
+		"../lib/tidemark/libtidemark.so",
+		"../lib64/tidemark/libtidemark.so",
+		"../lib/x86_64-linux-gnu/tidemark/libtidemark.so",
+	};
+	char folder[PATH_MAX], found[PATH_MAX];
+	const char *chosen = getenv("TIDEMARK_AGENT");
+	if (chosen && *chosen) {
+		if (access(chosen, R_OK) == 0 && realpath(chosen, path))
+			return true;
+		tm_fail(err, -errno, "TIDEMARK_AGENT names '%s', which cannot be read: %s", chosen,
+			strerror(errno));
+		return false;
+	}
+	ssize_t bytes = readlink("/proc/self/exe", folder, sizeof folder - 1);
+	folder[bytes > 0 ? bytes : 0] = '\0';
+	char *slash = strrchr(folder, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+		if (is_file(found, folder, places[i]) && realpath(found, path))
+			return true;
+	tm_fail(err, -ENOENT,
+		"the agent (libtidemark.so) is neither beside the tool in '%s' nor in "
+		"../lib/tidemark: install both, or set TIDEMARK_AGENT",
+		folder);
+	return false;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	char agent_path[PATH_MAX];
+	struct request request = {0};
+	struct collector_result result;
+	struct tm_error err = {0};
+	if (!parse(&request, argc, argv))
+		return USAGE;
+	if (request.help) {
+		print_help();
+		return 0;
+	}
+	if (!find_agent(agent_path, &err)) {
+		complain(&err);
+		return FAILED;
+	}
+	request.run.agent_path = agent_path;
+	request.run.started = request.quiet ? NULL : run_lines_begin;
+	int error = collector_run(&request.run, &result, &err);
+	if (error) {
+		complain(&err);
+		return result.exit_status;
+	}
+	int wait_status = result.wait_status;
+	run_lines_end(&result, request.quiet);
+	collector_result_done(&result);
+	collector_exit_like(wait_status);
+}

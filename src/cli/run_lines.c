@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_lines.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/quote.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "wire/wire.h"
+
+/* All at once: the program may still be writing to the same terminal. */
+static void say(const struct text *text)
+{
+	fwrite(text_string(text), 1, text->length, stderr);
+	fflush(stderr);
+}
+
+void run_lines_begin(void *ctx, const char *path)
+{
+	(void)ctx;
+	struct text text = {0};
+	text_put(&text, "tidemark: recording to ");
+	text_put_visible(&text, path, strlen(path));
+	text_put(&text, "\n");
+	say(&text);
+	text_done(&text);
+}
+
+static void put_figures(struct text *text, const struct collector_trace *trace)
+{
+	const struct model_totals *totals = &trace->totals;
+	const struct trace_end *end = &trace->end;
+	text_print(text, "tidemark: %s allocations, %s at the peak, %s unfreed in %s",
+		   units_grouped(totals->allocations).text, units_bytes(totals->peak_bytes).text,
+		   units_bytes(totals->live_bytes).text, units_duration(end->duration_ns).text);
+	text_print(text, "; recording took %s of CPU and %s of memory, the program waited %s\n",
+		   units_duration(end->collector_cpu_ns).text,
+		   units_bytes(end->collector_bytes).text, units_duration(end->waited_ns).text);
+}
+
+static void put_file(struct text *text, const struct collector_result *result)
+{
+	const struct collector_trace *trace = &result->traces[0];
+	text_print(text, "tidemark: %s in ", units_bytes(trace->file_bytes).text);
+	text_put_visible(text, trace->path, strlen(trace->path));
+	if (result->trace_count > 1)
+		text_print(text, ", the largest of %zu traces", result->trace_count);
+	text_put(text, "\ntidemark: to see it, type: tidemark report ");
+	quote_argument(text, trace->path);
+	text_put(text, "\n");
+}
+
+static const char *why_off(uint32_t reason)
+{
+	switch ((enum wire_off_reason)reason) {
+	case WIRE_OFF_NONE:
+	case WIRE_OFF_STOPPED:
+		return NULL;
+	case WIRE_OFF_COLLECTOR_DEAD:
+		return "the agent thought that the recording process had died";
+	case WIRE_OFF_COLLECTOR_STUCK:
+		return "the recording process was stopped or could not write for 5 seconds";
+	case WIRE_OFF_NO_MEMORY:
+		return "the agent got no memory";
+	case WIRE_OFF_INTERNAL:
+		return "the agent met an error of its own";
+	}
+	return "for a reason this version does not know";
+}
+
+static void put_nothing_recorded(struct text *text, const struct collector_trace *trace)
+{
+	text_put(text, "tidemark: error: no allocation was recorded: ");
+	if (trace && trace->own_malloc)
+		text_put(text, "the program defines malloc itself (an allocator is linked into it), "
+			       "which hides it from this version; link the allocator as a shared "
+			       "library, or build without it\n");
+	else if (trace)
+		text_put(text, "the program made none through malloc and its kin\n");
+	else
+		text_put(text, "the agent did not get into the program\n");
+}
+
+static void put_warnings(struct text *text, const struct collector_trace *trace)
+{
+	const struct trace_end *end = &trace->end;
+	const char *off = why_off(end->off_reason);
+	if (trace->problem.code)
+		text_print(text, "tidemark: error: %s\n", trace->problem.text);
+	if (off)
+		text_print(text, "tidemark: warning: recording ended early: %s\n", off);
+	if (end->lost_events)
+		text_print(text, "tidemark: warning: %s events were lost\n",
+			   units_grouped(end->lost_events).text);
+	if (end->events_not_stored)
+		text_print(text,
+			   "tidemark: note: the file has reached its limit: %s events are counted "
+			   "in the figures but not stored\n",
+			   units_grouped(end->events_not_stored).text);
+	if (trace->bad_events)
+		text_print(text,
+			   "tidemark: warning: %s records made no sense: the program may have "
+			   "written into the agent's memory\n",
+			   units_grouped(trace->bad_events).text);
+	if (*trace->unhooked)
+		text_print(text, "tidemark: note: %s\n", trace->unhooked);
+}
+
+void run_lines_end(const struct collector_result *result, bool quiet)
+{
+	struct text text = {0};
+	const struct collector_trace *trace = result->trace_count ? &result->traces[0] : NULL;
+	if (result->warning.code)
+		text_print(&text, "tidemark: warning: %s\n", result->warning.text);
+	if (!trace || !trace->totals.events)
+		put_nothing_recorded(&text, trace);
+	for (size_t i = 0; i < result->trace_count; i++)
+		put_warnings(&text, &result->traces[i]);
+	if (trace && !quiet) {
+		put_figures(&text, trace);
+		put_file(&text, result);
+	}
+	say(&text);
+	text_done(&text);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What 'tidemark run' says on standard error: one line before, three after. */
+#pragma once
+
+#include "collector/collector.h"
+
+void run_lines_begin(void *ctx, const char *path);
+/* quiet: only what is wrong. */
+void run_lines_end(const struct collector_result *result, bool quiet);

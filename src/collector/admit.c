@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who gets a trace. Without --children: the first process and all it executes;
+ * and when the first process is a starter (a shell, make, npm), the programs
+ * that it starts directly or through other starters.
+ */
+#include "collector/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/memory.h"
+#include "base/quote.h"
+#include "collector/output.h"
+#include "collector/procfs.h"
+
+enum { CHAIN_MAX = 64, COMMAND_BYTES_MAX = 4 * 1024 * 1024, COMMAND_SHOWN = 16 * 1024 };
+
+static struct session_process *find_process(struct session *session, pid_t pid)
+{
+	for (size_t i = 0; i < session->process_count; i++)
+		if (session->processes[i].pid == pid && session->processes[i].alive)
+			return &session->processes[i];
+	return NULL;
+}
+
+/* From a process up to the first one, are all starters? */
+static bool started_by_starters(struct session *session, pid_t pid)
+{
+	for (int i = 0; i < CHAIN_MAX && pid > 0; i++) {
+		struct session_process *process = find_process(session, pid);
+		enum starter_role role = process ? process->role : starter_role_of(pid);
+		if (role != STARTER_STARTER)
+			return false;
+		if (pid == session->launch.pid)
+			return true;
+		pid = procfs_parent(pid);
+	}
+	return false;
+}
+
+static bool qualifies(struct session *session, pid_t pid, pid_t parent)
+{
+	if (!session->recording_allowed || pid <= 0)
+		return false;
+	return pid == session->launch.pid || session->options->children ||
+	       started_by_starters(session, parent);
+}
+
+/* ---- what the process is ---- */
+
+static char *program_of(pid_t pid)
+{
+	char link[64], path[4096];
+	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	ssize_t bytes = readlink(link, path, sizeof path - 1);
+	path[bytes > 0 ? bytes : 0] = '\0';
+	return tm_strdup(path);
+}
+
+static char *command_of(pid_t pid)
+{
+	char path[64];
+	struct text raw = {0}, shown = {0};
+	char *command = NULL;
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	if (!io_read_file(path, COMMAND_BYTES_MAX, &raw)) {
+		for (size_t at = 0; at < raw.length && shown.length < COMMAND_SHOWN;) {
+			const char *word = raw.data + at;
+			text_put(&shown, at ? " " : "");
+			quote_argument(&shown, word);
+			at += strlen(word) + 1;
+		}
+	}
+	text_done(&raw);
+	if (text_take(&shown, &command))
+		command = tm_strdup("");
+	text_done(&shown);
+	return command;
+}
+
+static bool has_own_malloc(pid_t pid)
+{
+	char path[64];
+	struct preflight facts;
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	bool own = preflight_check(path, &facts, NULL) == PREFLIGHT_GOOD && facts.own_malloc;
+	preflight_done(&facts);
+	return own;
+}
+
+/* ---- files ---- */
+
+int admit_open_file(struct session *session, pid_t pid, const char *program,
+		    struct recording **ret_recording, struct tm_error *err)
+{
+	const struct collector_options *options = session->options;
+	struct output_facts facts = {
+		.pid = pid, .program = program, .start_unix_ns = session->start_unix_ns};
+	char *wanted = NULL, *path = NULL;
+	int fd = -1;
+	int error = output_path(options->output, &facts, &wanted, err);
+	if (!error)
+		error = output_open(wanted, options->force && !session->process_count, &fd, &path,
+				    err);
+	tm_free(wanted);
+	if (error)
+		return error;
+	struct recording_options recording = {.fd = fd,
+					      .path = path,
+					      .addresses = !options->no_addresses,
+					      .max_bytes = options->max_file_bytes};
+	error = recording_new(&recording, ret_recording, err);
+	tm_free(path);
+	return error;
+}
+
+/* ---- letting in ---- */
+
+static struct session_process *add_process(struct session *session, pid_t pid)
+{
+	if (session->process_count == session->process_room) {
+		size_t room = session->process_room ? session->process_room * 2 : 8;
+		struct session_process *grown =
+			tm_grow_array(session->processes, room, sizeof *grown);
+		if (!grown)
+			return NULL;
+		session->processes = grown;
+		session->process_room = room;
+	}
+	struct session_process *process = &session->processes[session->process_count++];
+	*process = (struct session_process){.pid = pid, .pidfd = -1, .alive = true};
+	if (pid != session->launch.pid)
+		process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return process;
+}
+
+static int make_section(struct session *session, struct session_process *process, pid_t parent,
+			struct section **ret_section, int *ret_fd, struct tm_error *err)
+{
+	const struct collector_options *options = session->options;
+	struct shm shm;
+	uint32_t flags = (options->free_stacks ? WIRE_OPT_FREE_STACKS : 0) |
+			 (session->tsc ? 0 : WIRE_OPT_CLOCK_NS) |
+			 (options->children ? WIRE_OPT_FOLLOW_FORK : 0);
+	struct shm_options memory = {.depth = options->depth,
+				     .options = flags,
+				     .state = session->recording_now ? WIRE_RECORD : WIRE_IDLE};
+	int error = shm_open_new(&shm, &memory, err);
+	if (error)
+		return error;
+	int fd = dup(shm.fd);
+	shm_close_fd(&shm);
+	char *command = command_of(process->pid);
+	struct section_options facts = {
+		.pid = process->pid,
+		.parent = parent,
+		.program = process->program ? process->program : "",
+		.command = command ? command : "",
+		.tsc = session->tsc,
+		.earlier = session->earlier,
+		.addresses = !options->no_addresses,
+		.free_stacks = options->free_stacks,
+		.symbols = !options->no_symbols,
+		.depth = shm.map.depth,
+	};
+	error = section_new(&facts, &shm, ret_section, err);
+	tm_free(command);
+	if (error)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return error;
+}
+
+/* The new image of a process that has a recording. The descriptor is for the agent. */
+static int begin_image(struct session *session, struct session_process *process, pid_t parent,
+		       int *ret_fd, struct tm_error *err)
+{
+	struct section *section = NULL;
+	tm_free(process->program);
+	process->program = program_of(process->pid);
+	process->role = starter_role_of(process->pid);
+	process->own_malloc = has_own_malloc(process->pid);
+	int error = make_section(session, process, parent, &section, ret_fd, err);
+	if (error)
+		return error;
+	error = recording_add(process->recording, section, err);
+	if (error) {
+		section_free(section);
+		close(*ret_fd);
+	}
+	return error;
+}
+
+static int admit_new(struct session *session, struct rendezvous_peer *peer, pid_t parent,
+		     int *ret_fd, struct tm_error *err)
+{
+	struct recording *recording = NULL;
+	int error = 0;
+	if (peer->pid == session->launch.pid && session->first_recording) {
+		recording = session->first_recording;
+		session->first_recording = NULL;
+	} else {
+		char *program = program_of(peer->pid);
+		error = admit_open_file(session, peer->pid, program ? program : "", &recording,
+					err);
+		tm_free(program);
+	}
+	if (error)
+		return error;
+	struct session_process *process = add_process(session, peer->pid);
+	if (!process) {
+		recording_finish(recording, NULL);
+		recording_free(recording);
+		return tm_fail(err, -ENOMEM, "out of memory for another process");
+	}
+	process->recording = recording;
+	struct session_process *mother = find_process(session, parent);
+	if (mother)
+		mother->children_recorded++;
+	return begin_image(session, process, parent, ret_fd, err);
+}
+
+void admit_peer(struct session *session, struct rendezvous_peer *peer)
+{
+	struct tm_error err = {0};
+	int fd = -1, error = 0;
+	struct session_process *process = find_process(session, peer->pid);
+	pid_t parent = peer->pid ? procfs_parent(peer->pid) : 0;
+	if (process && !recording_finished(process->recording)) {
+		struct section *before = recording_section(process->recording);
+		if (before)
+			section_end(before, &(struct section_ending){
+						    .cause = TRACE_END_EXEC,
+						    .children_recorded = process->children_recorded,
+						    .more_follows = true});
+		error = begin_image(session, process, parent, &fd, &err);
+	} else if (!process && qualifies(session, peer->pid, parent)) {
+		error = admit_new(session, peer, parent, &fd, &err);
+	}
+	if (error && !session->warning.code)
+		session->warning = err;
+	rendezvous_answer(peer, fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+void admit_end_process(struct session *session, struct session_process *process,
+		       const struct section_ending *ending)
+{
+	(void)session;
+	struct section_ending how = *ending;
+	how.children_recorded = process->children_recorded;
+	struct section *section = recording_section(process->recording);
+	process->alive = false;
+	if (section)
+		section_end(section, &how);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	process->pidfd = -1;
+}

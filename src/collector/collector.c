@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/collector.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "collector/environment.h"
+#include "collector/session.h"
+
+enum {
+	EXIT_OWN = 125, /* as env and timeout say that they failed themselves */
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127,
+	GREETING_NS = 2 * 1000 * 1000 * 1000, /* to say hello in */
+	IDLE_POLL_MS = 1000,
+};
+
+/* ---- before the program runs ---- */
+
+static int open_session(struct session *session, struct tm_error *err)
+{
+	sigset_t all;
+	sigfillset(&all);
+	session->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (session->signal_fd < 0)
+		return tm_fail(err, -errno, "cannot listen to signals: %s", strerror(errno));
+	int error = rendezvous_open(&session->rendezvous, err);
+	if (error)
+		return error;
+	return environment_new(environ, session->options->agent_path,
+			       session->rendezvous.session, &session->environment, err);
+}
+
+static struct launch_options launch_options(const struct session *session)
+{
+	return (struct launch_options){.path = session->preflight.path,
+				       .argv = session->options->argv,
+				       .environment = session->environment,
+				       .plain_environment = environ,
+				       .origin = &session->origin};
+}
+
+/* Forks and opens the file. The program waits until it is told. */
+static int prepare_run(struct session *session, enum launch_order *ret_order, struct tm_error *err)
+{
+	struct launch_options launch = launch_options(session);
+	int error = launch_fork(&session->launch, &launch, err);
+	if (error)
+		return error;
+	*ret_order = LAUNCH_RECORDED;
+	error = admit_open_file(session, session->launch.pid, session->options->argv[0],
+				&session->first_recording, err);
+	if (!error)
+		return 0;
+	if (session->options->or_run) {
+		session->warning = *err;
+		*ret_order = LAUNCH_PLAIN;
+		return 0;
+	}
+	if (launch_go(&session->launch, LAUNCH_CANCEL))
+		error = -ECANCELED;
+	waitpid(session->launch.pid, NULL, 0);
+	return error;
+}
+
+static void discard(struct recording *recording)
+{
+	recording_finish(recording, NULL);
+	unlink(recording_path(recording));
+	recording_free(recording);
+}
+
+static int start(struct session *session, int *ret_exit_status, struct tm_error *err)
+{
+	enum launch_order order;
+	int error = prepare_run(session, &order, err);
+	if (error)
+		return error;
+	if (session->first_recording && session->options->started)
+		session->options->started(session->options->ctx,
+					  recording_path(session->first_recording));
+	error = launch_go(&session->launch, order);
+	if (!error)
+		return 0;
+	waitpid(session->launch.pid, NULL, 0);
+	if (session->first_recording)
+		discard(session->first_recording);
+	session->first_recording = NULL;
+	*ret_exit_status = error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	return tm_fail(err, error, "cannot execute '%s': %s", session->preflight.path,
+		       strerror(-error));
+}
+
+/* ---- while it runs ---- */
+
+static void drop_peer(struct rendezvous_peer *peer)
+{
+	rendezvous_answer(peer, -1);
+}
+
+static void greet(struct session *session, struct rendezvous_peer *peer)
+{
+	struct tm_error err = {0};
+	int result = rendezvous_greet(&session->rendezvous, peer, &err);
+	if (result > 0) {
+		admit_peer(session, peer);
+	} else if (result < 0) {
+		if (result == -EPROTONOSUPPORT && !session->warning.code)
+			session->warning = err;
+		drop_peer(peer);
+	}
+}
+
+static void accept_peers(struct session *session)
+{
+	for (int i = 0; i < SESSION_PEERS; i++) {
+		struct rendezvous_peer *peer = &session->peers[i];
+		if (peer->fd >= 0)
+			continue;
+		if (!rendezvous_accept(&session->rendezvous, peer)) {
+			peer->fd = -1;
+			return;
+		}
+		greet(session, peer);
+	}
+}
+
+static void expire_peers(struct session *session, uint64_t now_ns)
+{
+	for (int i = 0; i < SESSION_PEERS; i++)
+		if (session->peers[i].fd >= 0 &&
+		    now_ns - session->peers[i].since_ns > GREETING_NS)
+			drop_peer(&session->peers[i]);
+}
+
+static struct section_ending ending_of(int wait_status)
+{
+	bool by_signal = WIFSIGNALED(wait_status);
+	return (struct section_ending){
+		.cause = by_signal ? TRACE_END_SIGNAL : TRACE_END_EXIT,
+		.status = by_signal ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status)};
+}
+
+/* Processes that are not our children: we see that they end, not how. */
+static void check_processes(struct session *session, const struct pollfd *polls, size_t count)
+{
+	for (size_t i = 0; i < session->process_count; i++)
+		for (size_t k = 0; k < count && session->processes[i].pidfd >= 0; k++)
+			if (polls[k].fd == session->processes[i].pidfd && polls[k].revents)
+				admit_end_process(session, &session->processes[i],
+						  &(struct section_ending){
+							  .cause = TRACE_END_EXIT,
+							  .status = -1});
+}
+
+static void set_states(struct session *session, enum wire_state state)
+{
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct section *section = recording_section(session->processes[i].recording);
+		if (session->processes[i].alive && section && section_state(section) != WIRE_OFF)
+			section_set_state(section, state);
+	}
+}
+
+/* All recordings end; the programs go on. */
+static void stop_all(struct session *session, uint32_t cause, const char *note)
+{
+	set_states(session, WIRE_OFF);
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct section *section = recording_section(session->processes[i].recording);
+		if (!session->processes[i].alive || !section)
+			continue;
+		section_end(section, &(struct section_ending){
+					     .cause = cause, .note = note, .still_runs = true});
+	}
+	for (size_t i = 0; i < session->process_count; i++)
+		recording_finish(session->processes[i].recording, NULL);
+}
+
+/* Milliseconds until the next thing that happens by time. */
+static int run_timers(struct session *session)
+{
+	const struct collector_options *options = session->options;
+	uint64_t now = clock_steady_ns(), next = now + IDLE_POLL_MS * 1000000ull;
+	uint64_t begin = session->start_ns + options->delay_ns;
+	expire_peers(session, now);
+	if (!session->recording_now) {
+		if (now >= begin) {
+			session->recording_now = true;
+			set_states(session, WIRE_RECORD);
+		} else {
+			next = begin < next ? begin : next;
+		}
+	}
+	if (options->time_limit_ns && session->recording_allowed) {
+		uint64_t limit = begin + options->time_limit_ns;
+		if (now >= limit) {
+			session->recording_allowed = false;
+			stop_all(session, TRACE_END_STOPPED, "the time limit was reached");
+		} else {
+			next = limit < next ? limit : next;
+		}
+	}
+	return next > now ? (int)((next - now + 999999) / 1000000) : 0;
+}
+
+static size_t fill_polls(struct session *session, struct pollfd *polls, size_t room)
+{
+	size_t count = 0;
+	polls[count++] = (struct pollfd){.fd = session->signal_fd, .events = POLLIN};
+	polls[count++] = (struct pollfd){.fd = session->rendezvous.fd, .events = POLLIN};
+	for (int i = 0; i < SESSION_PEERS; i++)
+		if (session->peers[i].fd >= 0)
+			polls[count++] =
+				(struct pollfd){.fd = session->peers[i].fd, .events = POLLIN};
+	for (size_t i = 0; i < session->process_count && count < room; i++)
+		if (session->processes[i].pidfd >= 0)
+			polls[count++] = (struct pollfd){.fd = session->processes[i].pidfd,
+							 .events = POLLIN};
+	return count;
+}
+
+static void handle_polls(struct session *session, const struct pollfd *polls, size_t count)
+{
+	for (int i = 0; i < SESSION_PEERS; i++)
+		for (size_t k = 2; k < count && session->peers[i].fd >= 0; k++)
+			if (polls[k].fd == session->peers[i].fd && polls[k].revents) {
+				greet(session, &session->peers[i]);
+				break;
+			}
+	if (polls[1].revents)
+		accept_peers(session);
+	if (polls[0].revents)
+		signals_handle(session);
+	check_processes(session, polls, count);
+}
+
+static bool others_alive(const struct session *session)
+{
+	for (size_t i = 0; i < session->process_count; i++)
+		if (session->processes[i].alive && session->processes[i].pidfd >= 0)
+			return true;
+	return false;
+}
+
+static bool goes_on(const struct session *session)
+{
+	if (!session->ended)
+		return true;
+	return session->options->children && !session->stop_waiting && others_alive(session);
+}
+
+static void end_first(struct session *session)
+{
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct session_process *process = &session->processes[i];
+		if (process->pid == session->launch.pid && process->alive) {
+			struct section_ending ending = ending_of(session->wait_status);
+			admit_end_process(session, process, &ending);
+		}
+	}
+}
+
+static void loop(struct session *session)
+{
+	struct pollfd polls[SESSION_PEERS + 1024];
+	bool first_ended = false;
+	signals_reap(session);
+	while (goes_on(session)) {
+		size_t count = fill_polls(session, polls, sizeof polls / sizeof polls[0]);
+		int timeout_ms = run_timers(session);
+		if (poll(polls, count, timeout_ms) > 0)
+			handle_polls(session, polls, count);
+		if (session->ended && !first_ended) {
+			first_ended = true;
+			end_first(session);
+		}
+	}
+	if (!first_ended)
+		end_first(session);
+	/* What the program left running is recorded no longer: our exit is its exit. */
+	stop_all(session, TRACE_END_DETACHED, "the program it belonged to had ended");
+}
+
+/* ---- after it ended ---- */
+
+static void fill_trace(const struct session_process *process, struct collector_trace *trace)
+{
+	struct section *section = recording_section(process->recording);
+	int error = recording_finish(process->recording, &trace->problem);
+	if (error && !trace->problem.code)
+		tm_fail(&trace->problem, error, "the trace is incomplete: %s", strerror(-error));
+	trace->path = tm_strdup(recording_path(process->recording));
+	trace->program = tm_strdup(process->program ? process->program : "");
+	trace->pid = process->pid;
+	trace->file_bytes = recording_bytes(process->recording);
+	trace->own_malloc = process->own_malloc;
+	if (!section)
+		return;
+	const struct section_result *result = section_result(section);
+	trace->totals = result->totals;
+	trace->end = result->end;
+	trace->bad_events = result->bad_events;
+	memcpy(trace->unhooked, result->unhooked, sizeof trace->unhooked);
+}
+
+static int compare_traces(const void *a, const void *b)
+{
+	const struct collector_trace *x = a, *y = b;
+	return x->totals.events < y->totals.events ? 1 : -(x->totals.events > y->totals.events);
+}
+
+static void fill_result(struct session *session, struct collector_result *result)
+{
+	result->ran = true;
+	result->wait_status = session->wait_status;
+	result->duration_ns = clock_steady_ns() - session->start_ns;
+	result->warning = session->warning;
+	result->recorded = session->process_count > 0;
+	result->traces = tm_alloc_array(session->process_count + 1, sizeof *result->traces);
+	for (size_t i = 0; result->traces && i < session->process_count; i++)
+		if (session->processes[i].recording)
+			fill_trace(&session->processes[i], &result->traces[result->trace_count++]);
+	if (result->traces)
+		qsort(result->traces, result->trace_count, sizeof *result->traces, compare_traces);
+}
+
+static void close_session(struct session *session)
+{
+	for (int i = 0; i < SESSION_PEERS; i++)
+		if (session->peers[i].fd >= 0)
+			drop_peer(&session->peers[i]);
+	for (size_t i = 0; i < session->process_count; i++) {
+		tm_free(session->processes[i].program);
+		recording_free(session->processes[i].recording);
+	}
+	tm_free(session->processes);
+	if (session->first_recording)
+		discard(session->first_recording);
+	environment_free(session->environment);
+	rendezvous_close(&session->rendezvous);
+	if (session->signal_fd >= 0)
+		close(session->signal_fd);
+	preflight_done(&session->preflight);
+}
+
+/* Cannot be recorded: with --or-run it takes our place. */
+static int run_plainly(struct session *session, struct tm_error *err)
+{
+	struct launch_options launch = launch_options(session);
+	int error = launch_replace(&launch);
+	return tm_fail(err, error, "cannot execute '%s': %s", session->preflight.path,
+		       strerror(-error));
+}
+
+static int check_program(struct session *session, int *ret_exit_status, struct tm_error *err)
+{
+	enum preflight_verdict verdict =
+		preflight_check(session->options->argv[0], &session->preflight, err);
+	switch (verdict) {
+	case PREFLIGHT_GOOD:
+		return 0;
+	case PREFLIGHT_NOT_FOUND:
+		*ret_exit_status = EXIT_NOT_FOUND;
+		return err->code;
+	case PREFLIGHT_NOT_EXECUTABLE:
+		*ret_exit_status = EXIT_NOT_EXECUTABLE;
+		return err->code;
+	case PREFLIGHT_UNRECORDABLE:
+		break;
+	}
+	return session->options->or_run ? run_plainly(session, err) : err->code;
+}
+
+int collector_run(const struct collector_options *options, struct collector_result *ret_result,
+		  struct tm_error *err)
+{
+	struct session session = {
+		.options = options,
+		.signal_fd = -1,
+		.rendezvous.fd = -1,
+		.earlier = stamp_pair_read(),
+		.recording_allowed = true,
+		.recording_now = options->delay_ns == 0,
+		.start_unix_ns = clock_wall_ns(),
+	};
+	struct tm_error own = {0};
+	err = err ? err : &own;
+	for (int i = 0; i < SESSION_PEERS; i++)
+		session.peers[i].fd = -1;
+	*ret_result = (struct collector_result){.exit_status = EXIT_OWN};
+	launch_prepare(&session.origin);
+	session.tsc = stamp_tsc_usable();
+	int error = check_program(&session, &ret_result->exit_status, err);
+	if (!error)
+		error = open_session(&session, err);
+	session.start_ns = clock_steady_ns();
+	if (!error)
+		error = start(&session, &ret_result->exit_status, err);
+	if (!error) {
+		loop(&session);
+		fill_result(&session, ret_result);
+	}
+	close_session(&session);
+	return error;
+}
+
+void collector_result_done(struct collector_result *result)
+{
+	for (size_t i = 0; i < result->trace_count; i++) {
+		tm_free(result->traces[i].path);
+		tm_free(result->traces[i].program);
+	}
+	tm_free(result->traces);
+	*result = (struct collector_result){0};
+}
+
+void collector_exit_like(int wait_status)
+{
+	if (WIFSIGNALED(wait_status)) {
+		int signal = WTERMSIG(wait_status);
+		struct sigaction by_default = {.sa_handler = SIG_DFL};
+		struct rlimit no_core = {0, 0};
+		sigset_t set;
+		/* The program's core is the one that matters. */
+		setrlimit(RLIMIT_CORE, &no_core);
+		sigaction(signal, &by_default, NULL);
+		sigemptyset(&set);
+		sigaddset(&set, signal);
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+		raise(signal);
+		_exit(128 + signal);
+	}
+	exit(WEXITSTATUS(wait_status));
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Front door of recording: run a program, write a trace of each process that is
+ * to be recorded, come back when it has ended and all is on disk.
+ *
+ *   preflight   can it be recorded?          rendezvous  the agent asks for its memory
+ *   launch      fork, hold, execute          admit       who gets a trace
+ *   section     drain, merge, model, write   recording   a file and its thread
+ *   watch       /proc, in a thread apart     signals     passed on, mirrored
+ *
+ * Prints nothing: cli/cmd_run.c does. One run per process at a time.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "model/model.h"
+#include "trace/records.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Called once, when the trace file is open and before the program runs. */
+typedef void (*collector_started_fn)(void *ctx, const char *path);
+
+struct collector_options {
+	char *const *argv;      /* program and arguments, NULL at the end */
+	const char *agent_path; /* absolute */
+	const char *output;     /* pattern (output.h); NULL = default */
+	bool force;             /* overwrite an existing file */
+	bool or_run;            /* what cannot be recorded runs unrecorded */
+	bool children;          /* every descendant gets a trace */
+	bool free_stacks, no_addresses, no_symbols;
+	uint32_t depth;          /* 0 = all */
+	uint64_t time_limit_ns;  /* 0 = none */
+	uint64_t delay_ns;
+	uint64_t max_file_bytes; /* 0 = no limit */
+	collector_started_fn started; /* may be NULL */
+	void *ctx;
+};
+
+/* One trace that was written. */
+struct collector_trace {
+	char *path;
+	char *program;
+	pid_t pid;
+	uint64_t file_bytes;
+	struct model_totals totals; /* of the last image */
+	struct trace_end end;
+	uint64_t bad_events;
+	char unhooked[120];   /* an allocator that could not be hooked, or "" */
+	bool own_malloc;      /* the executable defines malloc itself */
+	struct tm_error problem; /* code 0: none */
+};
+
+struct collector_result {
+	bool ran;         /* the program was started */
+	bool recorded;    /* and at least one image of it was recorded */
+	int wait_status;  /* as waitpid gives it, when it ran */
+	int exit_status;  /* when it did not run: 125, 126 or 127 */
+	uint64_t duration_ns;
+	struct collector_trace *traces; /* largest first */
+	size_t trace_count;
+	struct tm_error warning; /* code 0: none; something the user should know */
+};
+
+/*
+ * Runs the program. 0 when it ran (recorded or not, see result); negative with a
+ * sentence in err when it was not started: result->exit_status then says how a
+ * shell would have put it. Blocks all signals in the calling thread for good.
+ */
+TM_MUST_CHECK int collector_run(const struct collector_options *options,
+				struct collector_result *ret_result, struct tm_error *err);
+void collector_result_done(struct collector_result *result);
+
+/* Ends this process as the program ended: by the same signal, or with its status. */
+_Noreturn void collector_exit_like(int wait_status);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events that are not of the heap: modules, maps, thread names, fork, exec,
+ * exit. They come in merged order and are copied before they are looked at.
+ */
+#pragma once
+
+#include "collector/cursor.h"
+#include "collector/feed.h"
+
+/* Called in the drain thread when this place of the order is reached. pid 0: before the fork. */
+typedef void (*extra_fork_fn)(void *ctx, uint32_t thread_id, uint32_t pid, bool done);
+typedef void (*extra_module_fn)(void *ctx, const char *path);
+
+struct extra {
+	struct feed *feed;
+	extra_fork_fn fork; /* may be NULL */
+	extra_module_fn module; /* may be NULL */
+	void *ctx;
+	uint64_t forks;  /* children made */
+	bool exiting;    /* an exit call was seen */
+	int32_t exit_status;
+	uint32_t exit_how; /* enum wire_exit_how */
+	char unhooked[120]; /* an allocator that could not be hooked, or "" */
+};
+
+/* One event of `words` words at `at` in shared memory; words is at most WIRE_EXTRA_WORDS_MAX. */
+void extra_take(struct extra *extra, struct cursor *cursor, uint64_t stamp,
+		const uint64_t *at, unsigned words);

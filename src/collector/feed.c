@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/feed.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
+	      const struct stamp_pair *earlier, struct tm_error *err)
+{
+	memset(feed, 0, offsetof(struct feed, batch));
+	feed->map = map;
+	modules_seen_init(&feed->modules);
+	stamp_clock_init(&feed->clock, tsc, earlier);
+	int error = stacks_init(&feed->stacks);
+	if (error)
+		return tm_fail(err, error, "out of memory for the stacks of the recording");
+	error = model_new(&(struct model_options){0}, &feed->model, err);
+	if (error)
+		stacks_done(&feed->stacks);
+	return error;
+}
+
+void feed_done(struct feed *feed)
+{
+	feed->model = model_free(feed->model);
+	stacks_done(&feed->stacks);
+	modules_seen_done(&feed->modules);
+	feed->threads = tm_free(feed->threads);
+}
+
+static void fail(struct feed *feed, int error)
+{
+	if (!feed->error) {
+		feed->error = error;
+		if (!feed->why.code)
+			tm_fail(&feed->why, error, "the recording is incomplete: %s",
+				strerror(-error));
+	}
+}
+
+uint32_t feed_learn_stack(struct feed *feed, uint32_t node)
+{
+	uint32_t id = 0;
+	int error = stacks_learn(&feed->stacks, feed->map, &feed->modules, node, &id);
+	if (error)
+		fail(feed, error);
+	return id;
+}
+
+static void write_modules(struct feed *feed)
+{
+	struct modules_seen *modules = &feed->modules;
+	for (uint32_t id = 1; id < modules->count && modules->dirty_count; id++) {
+		if (!modules->dirty[id])
+			continue;
+		modules->dirty[id] = 0;
+		modules->dirty_count--;
+		trace_writer_module(feed->writer, &modules->rows[id]);
+	}
+}
+
+void feed_write_names(struct feed *feed)
+{
+	struct stacks *stacks = &feed->stacks;
+	if (feed->modules.dirty_count)
+		write_modules(feed);
+	if (stacks->written < stacks->count) {
+		trace_writer_stacks(feed->writer, stacks->rows + stacks->written,
+				    stacks->count - stacks->written);
+		stacks->written = stacks->count;
+	}
+}
+
+static void take_slice(struct feed *feed)
+{
+	struct trace_slice slice;
+	int error = model_slice_take(feed->model, &slice, &feed->why);
+	if (error)
+		fail(feed, error);
+	else
+		trace_writer_slice(feed->writer, &slice);
+}
+
+void feed_flush(struct feed *feed)
+{
+	size_t count = feed->count;
+	if (!count)
+		return;
+	feed->count = 0;
+	feed_write_names(feed);
+	int error = model_apply(feed->model, feed->batch, count, &feed->why);
+	if (error) {
+		fail(feed, error);
+		return;
+	}
+	feed->events += count;
+	trace_writer_events(feed->writer, feed->batch, count);
+	if (model_slice_due(feed->model))
+		take_slice(feed);
+}
+
+uint32_t feed_thread(struct feed *feed, uint32_t tid, uint64_t time_ns)
+{
+	if (feed->thread_count == feed->thread_room) {
+		uint32_t room = feed->thread_room ? feed->thread_room * 2 : 64;
+		struct trace_thread *grown =
+			tm_grow_array(feed->threads, room, sizeof *feed->threads);
+		if (!grown) {
+			fail(feed, -ENOMEM);
+			return feed->thread_count ? feed->thread_count - 1 : 0;
+		}
+		feed->threads = grown;
+		feed->thread_room = room;
+	}
+	uint32_t id = feed->thread_count++;
+	feed->threads[id] = (struct trace_thread){
+		.thread_id = id, .tid = tid, .start_ns = time_ns, .end_ns = UINT64_MAX};
+	trace_writer_thread(feed->writer, &feed->threads[id]);
+	return id;
+}
+
+void feed_thread_name(struct feed *feed, uint32_t thread_id, const char name[16])
+{
+	char copy[16];
+	memcpy(copy, name, sizeof copy);
+	copy[sizeof copy - 1] = '\0';
+	if (thread_id >= feed->thread_count ||
+	    !strncmp(feed->threads[thread_id].name, copy, sizeof copy))
+		return;
+	memcpy(feed->threads[thread_id].name, copy, sizeof copy);
+	trace_writer_thread(feed->writer, &feed->threads[thread_id]);
+}
+
+void feed_thread_end(struct feed *feed, uint32_t thread_id, uint64_t time_ns)
+{
+	if (thread_id >= feed->thread_count || feed->threads[thread_id].end_ns != UINT64_MAX)
+		return;
+	feed->threads[thread_id].end_ns = time_ns;
+	trace_writer_thread(feed->writer, &feed->threads[thread_id]);
+}
+
+void feed_map_event(struct feed *feed, const struct trace_map_event *event)
+{
+	feed_flush(feed);
+	feed_write_names(feed);
+	int error = model_apply_map(feed->model, event, &feed->why);
+	if (error)
+		fail(feed, error);
+	else
+		trace_writer_maps(feed->writer, event, 1);
+}
+
+void feed_sample(struct feed *feed, const struct trace_sample *sample)
+{
+	feed_flush(feed);
+	model_apply_sample(feed->model, sample);
+	trace_writer_sample(feed->writer, sample);
+}
+
+void feed_tick(struct feed *feed)
+{
+	feed_flush(feed);
+	feed_write_names(feed);
+	if (model_slice_due(feed->model))
+		take_slice(feed);
+	trace_writer_tick(feed->writer);
+}
+
+void feed_close_slice(struct feed *feed)
+{
+	feed_flush(feed);
+	feed_write_names(feed);
+	take_slice(feed);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The far end of the drain thread: events in their final order are gathered in
+ * a batch, applied to the model, and written. One per section; used by one
+ * thread only.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "collector/modules_seen.h"
+#include "collector/stacks.h"
+#include "collector/stamp.h"
+#include "model/model.h"
+#include "trace/trace.h"
+#include "wire/pool.h"
+
+enum { FEED_BATCH = 1024 };
+
+struct feed {
+	const struct wire_map *map;
+	struct model *model;
+	struct trace_writer *writer; /* borrowed; set when the section's turn comes */
+	struct stamp_clock clock;
+	struct stacks stacks;
+	struct modules_seen modules;
+	struct trace_thread *threads; /* threads[thread_id] */
+	uint32_t thread_count, thread_room;
+	uint64_t last_ns;     /* time never falls from event to event */
+	uint64_t events;      /* heap events applied */
+	uint64_t bad_events;  /* words that were no event */
+	int error;            /* sticky: of the model or for lack of memory; the writer keeps its own */
+	struct tm_error why;
+	size_t count; /* events in batch[] */
+	struct trace_event batch[FEED_BATCH];
+};
+
+/* The writer is set by the caller before the first event. */
+TM_MUST_CHECK int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
+			    const struct stamp_pair *earlier, struct tm_error *err);
+void feed_done(struct feed *feed);
+
+/* The next free place in the batch; flushes when it is full. Fill it, then feed_commit(). */
+void feed_flush(struct feed *feed);
+
+/* New stacks and modules to the writer: before the events that refer to them. */
+void feed_write_names(struct feed *feed);
+
+/* stack_id of a wire node, learning it if need be. */
+uint32_t feed_learn_stack(struct feed *feed, uint32_t node);
+static inline uint32_t feed_stack(struct feed *feed, uint32_t node)
+{
+	uint32_t id = stacks_known(&feed->stacks, node);
+	return __builtin_expect(id != 0, 1) ? id : feed_learn_stack(feed, node);
+}
+
+/* Time of a stamp, never less than that of the event before. */
+static inline uint64_t feed_time(struct feed *feed, uint64_t stamp)
+{
+	uint64_t ns = stamp_to_ns(&feed->clock, stamp);
+	feed->last_ns = ns > feed->last_ns ? ns : feed->last_ns;
+	return feed->last_ns;
+}
+
+/* A new thread; its id. */
+uint32_t feed_thread(struct feed *feed, uint32_t tid, uint64_t time_ns);
+void feed_thread_name(struct feed *feed, uint32_t thread_id, const char name[16]);
+void feed_thread_end(struct feed *feed, uint32_t thread_id, uint64_t time_ns);
+void feed_map_event(struct feed *feed, const struct trace_map_event *event);
+void feed_sample(struct feed *feed, const struct trace_sample *sample);
+/* Slices that are due; what is buffered becomes durable. At least every 100 ms. */
+void feed_tick(struct feed *feed);
+/* The last slice. Symbols and the end record are the caller's. */
+void feed_close_slice(struct feed *feed);

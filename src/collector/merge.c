@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/merge.h"
+
+#include <errno.h>
+
+#include "base/memory.h"
+#include "collector/extra.h"
+
+int merge_init(struct merge *merge, struct cursors *cursors, struct feed *feed,
+	       struct extra *extra)
+{
+	*merge = (struct merge){.cursors = cursors, .feed = feed, .extra = extra};
+	merge->heap_room = cursors->map->stream_count;
+	merge->heap = tm_alloc_array(merge->heap_room, sizeof *merge->heap);
+	return merge->heap ? 0 : -ENOMEM;
+}
+
+void merge_done(struct merge *merge)
+{
+	merge->heap = tm_free(merge->heap);
+}
+
+/* Each word is read once: the target may change it under our eyes. */
+static inline uint64_t load(const uint64_t *word)
+{
+	return *(const volatile uint64_t *)word;
+}
+
+static void sift_down(struct merge *merge, uint32_t at)
+{
+	struct cursor **heap = merge->heap;
+	struct cursor *moving = heap[at];
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+		if (child >= merge->heap_count)
+			break;
+		if (child + 1 < merge->heap_count && heap[child + 1]->stamp < heap[child]->stamp)
+			child++;
+		if (moving->stamp <= heap[child]->stamp)
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = moving;
+}
+
+static void build_heap(struct merge *merge)
+{
+	struct cursors *cursors = merge->cursors;
+	merge->heap_count = 0;
+	for (uint32_t i = 0; i < cursors->followed_count; i++) {
+		struct cursor *cursor = &cursors->all[cursors->followed[i]];
+		if (!cursor->second_words || cursor->at >= cursor->end)
+			continue;
+		cursor->stamp = stamp_extend(&merge->feed->clock, load(cursor->at));
+		merge->heap[merge->heap_count++] = cursor;
+	}
+	for (uint32_t at = merge->heap_count / 2; at-- > 0;)
+		sift_down(merge, at);
+}
+
+/* Smallest stamp of all cursors but the first. */
+static uint64_t second_stamp(const struct merge *merge)
+{
+	uint64_t stamp = CURSOR_DRY;
+	for (uint32_t i = 1; i < 3 && i < merge->heap_count; i++)
+		if (merge->heap[i]->stamp < stamp)
+			stamp = merge->heap[i]->stamp;
+	return stamp;
+}
+
+static inline struct trace_event *new_event(struct feed *feed)
+{
+	if (feed->count == FEED_BATCH)
+		feed_flush(feed);
+	return &feed->batch[feed->count++];
+}
+
+/* Words that are no event: the rest of the chunk cannot be read. */
+static const uint64_t *skip_bad(struct merge *merge, struct cursor *cursor)
+{
+	merge->feed->bad_events++;
+	return cursor->end;
+}
+
+struct decoded {
+	uint64_t address, size_bytes;
+	uint32_t node, free_node;
+	uint8_t op, align_log2;
+};
+
+/* The fields of a heap event of `words` words whose second word is w1. */
+static inline struct decoded decode(uint64_t w0, uint64_t w1, const uint64_t *at)
+{
+	struct decoded out = {.address = w1};
+	uint64_t w2;
+	switch ((enum wire_op)(w0 & 15)) {
+	case WIRE_OP_ALLOC:
+	case WIRE_OP_REALLOC_END:
+		w2 = load(at + 2);
+		out.op = (w0 & 15) == WIRE_OP_ALLOC ? TRACE_ALLOC : TRACE_REALLOC_ALLOC;
+		out.node = (uint32_t)(w2 >> 32);
+		out.size_bytes = (uint32_t)w2;
+		break;
+	case WIRE_OP_ALLOC_WIDE:
+	case WIRE_OP_REALLOC_END_WIDE:
+		w2 = load(at + 2);
+		out.op = (w0 & 15) == WIRE_OP_ALLOC_WIDE ? TRACE_ALLOC : TRACE_REALLOC_ALLOC;
+		out.node = (uint32_t)(w2 >> 32);
+		out.align_log2 = w2 & 63;
+		out.size_bytes = load(at + 3);
+		break;
+	case WIRE_OP_FREE:
+		out.op = TRACE_FREE;
+		break;
+	case WIRE_OP_FREE_STACK:
+		out.op = TRACE_FREE;
+		out.free_node = (uint32_t)(load(at + 2) >> 32);
+		break;
+	case WIRE_OP_REALLOC_BEGIN:
+		out.op = TRACE_REALLOC_FREE;
+		break;
+	case WIRE_OP_REALLOC_FAIL:
+	case WIRE_OP_ALLOC_FAIL:
+		out.op = (w0 & 15) == WIRE_OP_ALLOC_FAIL ? TRACE_ALLOC_FAIL : TRACE_REALLOC_UNDO;
+		out.node = (uint32_t)(load(at + 2) >> 32);
+		out.size_bytes = w1;
+		out.address = 0;
+		break;
+	case WIRE_OP_NONE:
+	case WIRE_OP_EXTRA:
+		break;
+	}
+	return out;
+}
+
+static inline void put_heap_event(struct feed *feed, const struct cursor *cursor, uint64_t stamp,
+				  uint64_t w0, const struct decoded *in)
+{
+	struct trace_event *event = new_event(feed);
+	uint8_t api = w0 >> 4 & 15;
+	*event = (struct trace_event){
+		.time_ns = feed_time(feed, stamp),
+		.address = in->address,
+		.size_bytes = in->size_bytes,
+		.block_id = TRACE_NO_BLOCK,
+		.stack_id = in->node ? feed_stack(feed, in->node) : 0,
+		.free_stack_id = in->free_node ? feed_stack(feed, in->free_node) : 0,
+		.thread_id = cursor->thread_id,
+		.op = in->op,
+		.api = api < TRACE_API_COUNT ? api : TRACE_API_CUSTOM,
+		.align_log2 = in->align_log2,
+	};
+}
+
+/* Releases the cursor's events before `stop` whose stamps do not exceed limit. */
+static const uint64_t *take_run(struct merge *merge, struct cursor *cursor, const uint64_t *stop,
+				uint64_t limit)
+{
+	struct feed *feed = merge->feed;
+	const uint64_t *at = cursor->at;
+	while (at < stop) {
+		uint64_t w0 = load(at);
+		uint64_t stamp = stamp_extend(&feed->clock, w0);
+		/* The first goes whatever it says now, or a target that flips it could hold us. */
+		if (stamp > limit && at != cursor->at)
+			break;
+		/* An event has at least two words, and none begins with the last of a chunk. */
+		if (cursor->end - at < 2)
+			return skip_bad(merge, cursor);
+		uint64_t w1 = load(at + 1);
+		unsigned words = wire_event_words(w0, w1);
+		if (!words || words > (size_t)(cursor->end - at))
+			return skip_bad(merge, cursor);
+		if ((w0 & 15) == WIRE_OP_EXTRA) {
+			extra_take(merge->extra, cursor, stamp, at, words);
+		} else {
+			struct decoded in = decode(w0, w1, at);
+			put_heap_event(feed, cursor, stamp, w0, &in);
+		}
+		at += words;
+	}
+	return at;
+}
+
+/* Accounts for what was read; returns how many words of the first snapshot that were. */
+static uint64_t advance(struct cursor *cursor, const uint64_t *at)
+{
+	uint64_t words = (uint64_t)(at - cursor->at);
+	uint64_t first = words < cursor->first_words ? words : cursor->first_words;
+	cursor->first_words -= first;
+	cursor->second_words -= words < cursor->second_words ? words : cursor->second_words;
+	cursor->at = at;
+	return first;
+}
+
+void merge_release(struct merge *merge, uint64_t first_words)
+{
+	if (!first_words)
+		return;
+	build_heap(merge);
+	while (first_words && merge->heap_count) {
+		struct cursor *cursor = merge->heap[0];
+		uint64_t others = first_words - cursor->first_words;
+		const uint64_t *stop = cursor->end;
+		if (!others && cursor->first_words < (uint64_t)(stop - cursor->at))
+			stop = cursor->at + cursor->first_words;
+		const uint64_t *at = take_run(merge, cursor, stop, second_stamp(merge));
+		first_words -= advance(cursor, at);
+		if (cursor->at < cursor->end || cursor_next_chunk(merge->cursors, cursor))
+			cursor->stamp = stamp_extend(&merge->feed->clock, load(cursor->at));
+		else
+			merge->heap[0] = merge->heap[--merge->heap_count];
+		if (merge->heap_count)
+			sift_down(merge, 0);
+	}
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/own_malloc.h"
+
+#include <elf.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/memory.h"
+
+enum {
+	SECTIONS_MAX = 4096,
+	TABLE_BYTES_MAX = 256 * 1024 * 1024,
+};
+
+/* The section's bytes; NULL when there are none, or too many. tm_free() them. */
+static void *read_section(int fd, const Elf64_Shdr *section, size_t *ret_bytes)
+{
+	size_t got = 0;
+	if (!section->sh_size || section->sh_size > TABLE_BYTES_MAX)
+		return NULL;
+	char *bytes = tm_alloc(section->sh_size + 1);
+	if (bytes && io_pread(fd, bytes, section->sh_size, section->sh_offset, &got))
+		bytes = tm_free(bytes);
+	*ret_bytes = got;
+	return bytes;
+}
+
+static bool defines_malloc(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings)
+{
+	size_t table_bytes = 0, string_bytes = 0;
+	bool found = false;
+	Elf64_Sym *symbols = read_section(fd, table, &table_bytes);
+	char *names = symbols ? read_section(fd, strings, &string_bytes) : NULL;
+	for (size_t i = 0; names && !found && i < table_bytes / sizeof *symbols; i++) {
+		const Elf64_Sym *symbol = &symbols[i];
+		/* Global only: a static function of that name hides nothing. */
+		found = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+			ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+			symbol->st_shndx != SHN_UNDEF && symbol->st_name < string_bytes &&
+			strcmp(names + symbol->st_name, "malloc") == 0;
+	}
+	tm_free(names);
+	tm_free(symbols);
+	return found;
+}
+
+bool own_malloc_in_file(int fd)
+{
+	Elf64_Ehdr head;
+	size_t got = 0;
+	bool found = false;
+	if (io_pread(fd, &head, sizeof head, 0, &got) || got != sizeof head ||
+	    head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shnum > SECTIONS_MAX)
+		return false;
+	size_t bytes = head.e_shnum * sizeof(Elf64_Shdr);
+	Elf64_Shdr *sections = tm_alloc(bytes + 1);
+	if (sections && !io_pread(fd, sections, bytes, head.e_shoff, &got)) {
+		size_t count = got / sizeof *sections;
+		for (size_t i = 0; i < count && !found; i++)
+			if ((sections[i].sh_type == SHT_DYNSYM ||
+			     sections[i].sh_type == SHT_SYMTAB) &&
+			    sections[i].sh_link < count)
+				found = defines_malloc(fd, &sections[i],
+						       &sections[sections[i].sh_link]);
+	}
+	tm_free(sections);
+	return found;
+}

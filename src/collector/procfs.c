@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/procfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/memory.h"
+
+enum { SMALL_FILE = 64 * 1024 };
+
+__attribute__((format(printf, 2, 3))) static int read_file(struct text *text, const char *format,
+							   ...)
+{
+	char path[600];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(path, sizeof path, format, args);
+	va_end(args);
+	return io_read_file(path, SMALL_FILE, text);
+}
+
+/* The number after `key` at the start of a line, or 0. */
+static uint64_t field(const char *text, const char *key)
+{
+	size_t bytes = strlen(key);
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, bytes) == 0)
+			return strtoull(line + bytes, NULL, 10);
+	}
+	return 0;
+}
+
+bool procfs_rss(pid_t pid, uint64_t *ret_rss_bytes)
+{
+	struct text text = {0};
+	unsigned long long total, resident = 0;
+	bool ok = !read_file(&text, "/proc/%d/statm", (int)pid) &&
+		  sscanf(text_string(&text), "%llu %llu", &total, &resident) == 2 && resident;
+	text_done(&text);
+	if (ok)
+		*ret_rss_bytes = resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	return ok;
+}
+
+bool procfs_rollup(pid_t pid, struct procfs_memory *ret)
+{
+	struct text text = {0};
+	bool ok = !read_file(&text, "/proc/%d/smaps_rollup", (int)pid) && text.length > 0;
+	if (ok) {
+		ret->rss_bytes = field(text_string(&text), "Rss:") * 1024;
+		ret->pss_bytes = field(text_string(&text), "Pss:") * 1024;
+		ret->anon_bytes = field(text_string(&text), "Anonymous:") * 1024;
+	}
+	text_done(&text);
+	return ok;
+}
+
+static uint64_t status_field(pid_t pid, const char *key)
+{
+	struct text text = {0};
+	uint64_t value = 0;
+	if (!read_file(&text, "/proc/%d/status", (int)pid))
+		value = field(text_string(&text), key);
+	text_done(&text);
+	return value;
+}
+
+bool procfs_seccomp_added(pid_t pid)
+{
+	pid_t self = getpid();
+	return status_field(pid, "Seccomp:") > status_field(self, "Seccomp:") ||
+	       status_field(pid, "Seccomp_filters:") > status_field(self, "Seccomp_filters:");
+}
+
+pid_t procfs_parent(pid_t pid)
+{
+	return (pid_t)status_field(pid, "PPid:");
+}
+
+bool procfs_thread_name(pid_t pid, pid_t tid, char ret_name[16])
+{
+	struct text text = {0};
+	bool ok = !read_file(&text, "/proc/%d/task/%d/comm", (int)pid, (int)tid) && text.length > 1;
+	if (ok) {
+		memset(ret_name, 0, 16);
+		size_t bytes = text.length - 1 < 15 ? text.length - 1 : 15;
+		memcpy(ret_name, text_string(&text), bytes);
+	}
+	text_done(&text);
+	return ok;
+}
+
+/* The innermost number of the "NSpid:" line; 0 when there is none. */
+static uint32_t innermost_id(const char *status, unsigned *ret_levels)
+{
+	const char *line = strstr(status, "\nNSpid:");
+	uint32_t id = 0;
+	*ret_levels = 0;
+	if (!line)
+		return 0;
+	line += strlen("\nNSpid:");
+	while (*line == '\t' || *line == ' ') {
+		char *end;
+		id = (uint32_t)strtoul(line, &end, 10);
+		if (end == line)
+			break;
+		line = end;
+		++*ret_levels;
+	}
+	return id;
+}
+
+bool procfs_other_namespace(pid_t pid)
+{
+	struct text text = {0};
+	unsigned levels = 0;
+	if (!read_file(&text, "/proc/%d/status", (int)pid))
+		innermost_id(text_string(&text), &levels);
+	text_done(&text);
+	return levels > 1;
+}
+
+static uint32_t translate(pid_t pid, uint32_t tid)
+{
+	struct text text = {0};
+	unsigned levels;
+	uint32_t inner = 0;
+	if (!read_file(&text, "/proc/%d/task/%u/status", (int)pid, tid))
+		inner = innermost_id(text_string(&text), &levels);
+	text_done(&text);
+	return inner;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+int procfs_threads(pid_t pid, bool own_namespace, uint32_t **ret_tids, size_t *ret_count)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	DIR *folder = opendir(path);
+	if (!folder)
+		return -errno;
+	uint32_t *tids = NULL;
+	size_t count = 0, room = 0;
+	for (struct dirent *entry; (entry = readdir(folder));) {
+		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		if (!tid)
+			continue;
+		if (count == room) {
+			room = room ? room * 2 : 64;
+			uint32_t *grown = tm_grow_array(tids, room, sizeof *tids);
+			if (!grown)
+				break;
+			tids = grown;
+		}
+		tids[count++] = own_namespace ? translate(pid, tid) : tid;
+	}
+	closedir(folder);
+	if (!count) {
+		tm_free(tids);
+		return -ESRCH;
+	}
+	qsort(tids, count, sizeof *tids, compare_ids);
+	*ret_tids = tids;
+	*ret_count = count;
+	return 0;
+}
+
+/* The path of a controller in /proc/PID/cgroup: "N:names:path". */
+static bool cgroup_path(const char *text, const char *names, char *ret_path, size_t bytes)
+{
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		const char *first = strchr(line, ':');
+		const char *second = first ? strchr(first + 1, ':') : NULL;
+		if (!second)
+			return false;
+		size_t length = (size_t)(second - first - 1);
+		if (length == strlen(names) && strncmp(first + 1, names, length) == 0) {
+			size_t path = strcspn(second + 1, "\n");
+			snprintf(ret_path, bytes, "%.*s", (int)path, second + 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool set_files(struct procfs_cgroup *ret, const char *root, const char *path,
+		      const char *const names[3])
+{
+	char *const outs[3] = {ret->current, ret->limit, ret->events};
+	for (int i = 0; i < 3; i++) {
+		int length = snprintf(outs[i], sizeof ret->current, "%s%s/%s", root,
+				      strcmp(path, "/") ? path : "", names[i]);
+		if (length < 0 || (size_t)length >= sizeof ret->current)
+			return false;
+	}
+	return access(ret->current, R_OK) == 0;
+}
+
+void procfs_cgroup_find(pid_t pid, struct procfs_cgroup *ret)
+{
+	static const char *const version1[] = {"memory.usage_in_bytes", "memory.limit_in_bytes",
+					       "memory.oom_control"};
+	static const char *const version2[] = {"memory.current", "memory.max", "memory.events"};
+	struct text text = {0};
+	char path[400];
+	bool found = false;
+	if (!read_file(&text, "/proc/%d/cgroup", (int)pid)) {
+		if (cgroup_path(text_string(&text), "memory", path, sizeof path))
+			found = set_files(ret, "/sys/fs/cgroup/memory", path, version1) ||
+				set_files(ret, "/sys/fs/cgroup/memory", "/", version1);
+		else if (cgroup_path(text_string(&text), "", path, sizeof path))
+			found = set_files(ret, "/sys/fs/cgroup", path, version2) ||
+				set_files(ret, "/sys/fs/cgroup", "/", version2);
+	}
+	text_done(&text);
+	if (!found)
+		*ret = (struct procfs_cgroup){0};
+}
+
+uint64_t procfs_cgroup_read(const char *path)
+{
+	/* Version 1 says "no limit" by a number near 2^63. */
+	const uint64_t no_limit = 1ull << 60;
+	struct text text = {0};
+	uint64_t value = 0;
+	if (*path && !read_file(&text, "%s", path))
+		value = strtoull(text_string(&text), NULL, 10);
+	text_done(&text);
+	return value < no_limit ? value : 0;
+}
+
+uint64_t procfs_cgroup_oom_kills(const struct procfs_cgroup *cgroup)
+{
+	struct text text = {0};
+	uint64_t value = 0;
+	if (*cgroup->events && !read_file(&text, "%s", cgroup->events))
+		value = field(text_string(&text), "oom_kill ");
+	text_done(&text);
+	return value;
+}

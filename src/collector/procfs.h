@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc and the cgroup file systems say about a process. Any call may block for as long as the kernel likes. */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct procfs_memory {
+	uint64_t rss_bytes, pss_bytes, anon_bytes; /* 0 unknown */
+};
+
+/* From statm: cheap. False when the process is gone. */
+bool procfs_rss(pid_t pid, uint64_t *ret_rss_bytes);
+/* From smaps_rollup: walks the page tables. */
+bool procfs_rollup(pid_t pid, struct procfs_memory *ret);
+/* Has the process seccomp filters that we have not? (In a container both may have the same.) */
+bool procfs_seccomp_added(pid_t pid);
+pid_t procfs_parent(pid_t pid);
+/* The name of a thread, NUL-terminated. */
+bool procfs_thread_name(pid_t pid, pid_t tid, char ret_name[16]);
+
+/*
+ * Thread ids as the process itself sees them (it may be in a pid namespace of
+ * its own), sorted; released with tm_free(). -errno when the process is gone.
+ */
+TM_MUST_CHECK int procfs_threads(pid_t pid, bool own_namespace, uint32_t **ret_tids,
+				 size_t *ret_count);
+/* Is the process in another pid namespace than we are? */
+bool procfs_other_namespace(pid_t pid);
+
+/* The files that tell the memory of the process's cgroup, version 1 or 2. */
+struct procfs_cgroup {
+	char current[512], limit[512], events[512]; /* paths; "" unknown */
+};
+void procfs_cgroup_find(pid_t pid, struct procfs_cgroup *ret);
+/* 0 unknown, or no limit. */
+uint64_t procfs_cgroup_read(const char *path);
+uint64_t procfs_cgroup_oom_kills(const struct procfs_cgroup *cgroup);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/recording.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+struct recording {
+	char *path;
+	struct trace_writer *writer; /* of the thread, until it ends */
+	pthread_t thread;
+	bool finished;
+	uint64_t bytes;       /* once finished */
+	int error;            /* the thread's: valid once it is joined */
+	struct tm_error why;
+	pthread_mutex_t lock; /* for the queue below */
+	pthread_cond_t changed;
+	struct section **sections;
+	size_t section_count, section_room, section_done;
+	bool closing; /* nothing will be added */
+};
+
+/* The next section to run, or NULL when there is none and none will come. */
+static struct section *next_section(struct recording *recording)
+{
+	struct section *next = NULL;
+	pthread_mutex_lock(&recording->lock);
+	while (recording->section_done == recording->section_count && !recording->closing)
+		pthread_cond_wait(&recording->changed, &recording->lock);
+	if (recording->section_done < recording->section_count)
+		next = recording->sections[recording->section_done++];
+	pthread_mutex_unlock(&recording->lock);
+	return next;
+}
+
+static void *run(void *arg)
+{
+	struct recording *recording = arg;
+	for (struct section *section; (section = next_section(recording));) {
+		struct tm_error err = {0};
+		int error = section_run(section, recording->writer, &err);
+		if (error && !recording->error) {
+			recording->error = error;
+			recording->why = err;
+		}
+	}
+	return NULL;
+}
+
+int recording_new(const struct recording_options *options, struct recording **ret_recording,
+		  struct tm_error *err)
+{
+	struct recording *recording = tm_alloc(sizeof *recording);
+	char *path = tm_strdup(options->path);
+	if (!recording || !path) {
+		close(options->fd);
+		tm_free(recording);
+		tm_free(path);
+		return tm_fail(err, -ENOMEM, "out of memory for the recording");
+	}
+	recording->path = path;
+	struct trace_writer_options writer = {.addresses = options->addresses,
+					      .max_bytes = options->max_bytes};
+	int error = trace_writer_open(options->fd, &writer, &recording->writer, err);
+	if (!error) {
+		pthread_mutex_init(&recording->lock, NULL);
+		pthread_cond_init(&recording->changed, NULL);
+		error = -pthread_create(&recording->thread, NULL, run, recording);
+		if (error) {
+			tm_fail(err, error, "cannot start a thread: %s", strerror(-error));
+			trace_writer_close(recording->writer, NULL);
+		}
+	}
+	if (error) {
+		tm_free(path);
+		tm_free(recording);
+		return error;
+	}
+	*ret_recording = recording;
+	return 0;
+}
+
+int recording_add(struct recording *recording, struct section *section, struct tm_error *err)
+{
+	int error = 0;
+	pthread_mutex_lock(&recording->lock);
+	if (recording->section_count == recording->section_room) {
+		size_t room = recording->section_room ? recording->section_room * 2 : 4;
+		struct section **grown =
+			tm_grow_array(recording->sections, room, sizeof *grown);
+		if (grown) {
+			recording->sections = grown;
+			recording->section_room = room;
+		} else {
+			error = -ENOMEM;
+		}
+	}
+	if (!error) {
+		recording->sections[recording->section_count++] = section;
+		pthread_cond_signal(&recording->changed);
+	}
+	pthread_mutex_unlock(&recording->lock);
+	return error ? tm_fail(err, error, "out of memory for another image") : 0;
+}
+
+struct section *recording_section(const struct recording *recording)
+{
+	size_t count = recording->section_count;
+	return count ? recording->sections[count - 1] : NULL;
+}
+
+int recording_finish(struct recording *recording, struct tm_error *err)
+{
+	if (recording->finished)
+		return recording->error;
+	pthread_mutex_lock(&recording->lock);
+	recording->closing = true;
+	pthread_cond_signal(&recording->changed);
+	pthread_mutex_unlock(&recording->lock);
+	pthread_join(recording->thread, NULL);
+	struct tm_error why = {0};
+	int error = trace_writer_close(recording->writer, &why);
+	struct trace_writer *closed = NULL;
+	recording->writer = closed;
+	recording->finished = true;
+	if (error) {
+		recording->error = error;
+		recording->why = why;
+	}
+	if (recording->error && err)
+		*err = recording->why;
+	return recording->error;
+}
+
+const char *recording_path(const struct recording *recording)
+{
+	return recording->path;
+}
+
+int recording_rename(struct recording *recording, const char *path)
+{
+	char *copy = tm_strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	if (rename(recording->path, path)) {
+		int error = -errno;
+		tm_free(copy);
+		return error;
+	}
+	tm_free(recording->path);
+	recording->path = copy;
+	return 0;
+}
+
+uint64_t recording_bytes(const struct recording *recording)
+{
+	return recording->writer ? trace_writer_bytes(recording->writer) : recording->bytes;
+}
+
+bool recording_finished(const struct recording *recording)
+{
+	return recording->finished;
+}
+
+struct recording *recording_free(struct recording *recording)
+{
+	if (!recording)
+		return NULL;
+	for (size_t i = 0; i < recording->section_count; i++)
+		section_free(recording->sections[i]);
+	tm_free(recording->sections);
+	pthread_mutex_destroy(&recording->lock);
+	pthread_cond_destroy(&recording->changed);
+	tm_free(recording->path);
+	return tm_free(recording);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One trace file being written: the images of one process, one after the
+ * other (an exec begins a new section), each drained by the recording's thread.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "collector/section.h"
+
+#include <stddef.h>
+
+struct recording;
+
+/* Takes fd over (a new, empty file). path is copied, for messages. */
+struct recording_options {
+	int fd;
+	const char *path;
+	bool addresses;
+	uint64_t max_bytes;
+};
+TM_MUST_CHECK int recording_new(const struct recording_options *options,
+				struct recording **ret_recording, struct tm_error *err);
+
+/* The next image. Takes the section over; the one before must have been ended. */
+TM_MUST_CHECK int recording_add(struct recording *recording, struct section *section,
+				struct tm_error *err);
+/* The image that is being recorded, or the last one; NULL before the first. Borrowed. */
+struct section *recording_section(const struct recording *recording);
+
+/* No more images come. Waits until all is written and the file is closed. */
+int recording_finish(struct recording *recording, struct tm_error *err);
+
+/* Where the file is; changes when it is renamed. */
+const char *recording_path(const struct recording *recording);
+TM_MUST_CHECK int recording_rename(struct recording *recording, const char *path);
+/* Bytes of the file. */
+uint64_t recording_bytes(const struct recording *recording);
+/* The file is closed already (a limit was reached). */
+bool recording_finished(const struct recording *recording);
+
+/* After recording_finish(). */
+struct recording *recording_free(struct recording *recording);

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/section.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/version.h"
+#include "collector/cursor.h"
+#include "collector/extra.h"
+#include "collector/feed.h"
+#include "collector/merge.h"
+#include "collector/names.h"
+#include "collector/owner.h"
+#include "collector/watch.h"
+
+enum {
+	TICK_NS = 50 * 1000 * 1000,
+	SLEEP_MAX_NS = 50 * 1000 * 1000,
+	SLEEP_LEAST_NS = 200 * 1000,
+	LAST_PASSES_MAX = 64, /* after the end: more come only if somebody plays with the memory */
+	STOP_GRACE_NS = 20 * 1000 * 1000,
+};
+
+struct section {
+	struct section_options options;
+	char *program, *command;
+	uint64_t start_unix_ns;
+	struct shm shm;
+	struct cursors cursors;
+	struct merge merge;
+	struct extra extra;
+	struct watch *watch;
+	struct owner owner;
+	_Atomic bool ending;
+	struct section_ending how; /* valid once `ending` */
+	uint64_t next_tick_ns;
+	uint64_t last_pass_ns;
+	uint64_t sleep_ns;
+	struct section_result result;
+	struct feed feed; /* large: its batch is at the end */
+};
+
+static int fill(struct section *section, const struct section_options *options,
+		struct tm_error *err)
+{
+	section->program = tm_strdup(options->program);
+	section->command = tm_strdup(options->command);
+	section->options.program = section->program;
+	section->options.command = section->command;
+	if (!section->program || !section->command ||
+	    cursors_init(&section->cursors, &section->shm.map))
+		return tm_fail(err, -ENOMEM, "out of memory for the recording");
+	int error = feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier,
+			      err);
+	if (error)
+		return error;
+	section->start_unix_ns = clock_wall_ns();
+	section->extra.feed = &section->feed;
+	if (merge_init(&section->merge, &section->cursors, &section->feed, &section->extra))
+		return tm_fail(err, -ENOMEM, "out of memory for the recording");
+	return 0;
+}
+
+int section_new(const struct section_options *options, struct shm *shm,
+		struct section **ret_section, struct tm_error *err)
+{
+	struct section *section = tm_alloc(sizeof *section);
+	if (!section) {
+		shm_close(shm);
+		return tm_fail(err, -ENOMEM, "out of memory for the recording");
+	}
+	section->options = *options;
+	section->shm = *shm;
+	*shm = (struct shm){.fd = -1};
+	int error = fill(section, options, err);
+	if (error) {
+		section_free(section);
+		return error;
+	}
+	*ret_section = section;
+	return 0;
+}
+
+struct section *section_free(struct section *section)
+{
+	if (!section)
+		return NULL;
+	watch_stop(section->watch);
+	merge_done(&section->merge);
+	feed_done(&section->feed);
+	cursors_done(&section->cursors);
+	shm_close(&section->shm);
+	tm_free(section->program);
+	tm_free(section->command);
+	return tm_free(section);
+}
+
+static void wake_drain(struct section *section)
+{
+	struct wire_control *control = section->shm.map.control;
+	atomic_store(&control->asleep, 0);
+	syscall(SYS_futex, &control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void section_end(struct section *section, const struct section_ending *ending)
+{
+	if (atomic_load(&section->ending))
+		return;
+	section->how = *ending;
+	/* Pairs with the acquire in section_run(): `how` is read after. */
+	atomic_store_explicit(&section->ending, true, memory_order_release);
+	wake_drain(section);
+}
+
+void section_set_state(struct section *section, enum wire_state state)
+{
+	struct wire_control *control = section->shm.map.control;
+	if (state == WIRE_OFF)
+		atomic_store(&control->off_reason, WIRE_OFF_STOPPED);
+	atomic_store(&control->state, state);
+}
+
+enum wire_state section_state(const struct section *section)
+{
+	return (enum wire_state)atomic_load(&section->shm.map.control->state);
+}
+
+const struct section_result *section_result(const struct section *section)
+{
+	return &section->result;
+}
+
+/* A handler lane belongs to the thread it interrupted. */
+static void stream_began(void *ctx, struct cursor *cursor)
+{
+	struct section *section = ctx;
+	struct cursors *cursors = &section->cursors;
+	for (uint32_t i = 0; cursor->lane && i < cursors->followed_count; i++) {
+		struct cursor *other = &cursors->all[cursors->followed[i]];
+		if (other != cursor && other->tid == cursor->tid && !other->lane) {
+			cursor->thread_id = other->thread_id;
+			return;
+		}
+	}
+	cursor->thread_id = feed_thread(&section->feed, cursor->tid, section->feed.last_ns);
+}
+
+static void thread_ended(void *ctx, struct cursor *cursor)
+{
+	struct section *section = ctx;
+	feed_thread_end(&section->feed, cursor->thread_id, section->feed.last_ns);
+}
+
+static void name_thread(struct section *section, const struct watch_note *note)
+{
+	struct cursors *cursors = &section->cursors;
+	for (uint32_t i = 0; i < cursors->followed_count; i++) {
+		struct cursor *cursor = &cursors->all[cursors->followed[i]];
+		if (cursor->tid == note->tid && !cursor->gone)
+			feed_thread_name(&section->feed, cursor->thread_id, note->name);
+	}
+}
+
+static void read_notes(struct section *section)
+{
+	struct watch_note note;
+	while (section->watch && watch_take(section->watch, &note)) {
+		switch (note.kind) {
+		case WATCH_SAMPLE:
+			feed_sample(&section->feed, &note.sample);
+			break;
+		case WATCH_THREAD_NAME:
+			name_thread(section, &note);
+			break;
+		}
+	}
+}
+
+/* Chunks are short: ask idle threads for theirs, and have it checked who is gone. */
+static void make_chunks(struct section *section)
+{
+	const struct wire_map *map = &section->shm.map;
+	uint32_t free_chunks = atomic_load_explicit(&map->control->pool_free, memory_order_relaxed);
+	if (free_chunks > map->chunk_count / 4)
+		return;
+	if (section->watch)
+		watch_hurry(section->watch);
+	cursors_revoke_idle(&section->cursors);
+}
+
+/*
+ * How long to sleep: while the pool would fill by a quarter at the rate of the
+ * last pass; longer and longer when nothing comes. A waiter wakes us.
+ */
+static uint64_t choose_sleep(struct section *section, uint64_t words, uint64_t now_ns)
+{
+	uint64_t room = (uint64_t)section->shm.map.chunk_count / 4 * WIRE_CHUNK_WORDS;
+	uint64_t passed = now_ns - section->last_pass_ns + 1;
+	uint64_t sleep_ns = section->sleep_ns * 2;
+	if (words) {
+		uint64_t fill_ns = (uint64_t)((double)room * (double)passed / (double)words);
+		sleep_ns = fill_ns > passed ? fill_ns - passed : 0;
+		if (sleep_ns > section->sleep_ns * 2)
+			sleep_ns = section->sleep_ns * 2;
+	}
+	if (sleep_ns < SLEEP_LEAST_NS)
+		sleep_ns = SLEEP_LEAST_NS;
+	return sleep_ns < SLEEP_MAX_NS ? sleep_ns : SLEEP_MAX_NS;
+}
+
+static void sleep_until_woken(struct section *section, uint64_t sleep_ns)
+{
+	struct wire_control *control = section->shm.map.control;
+	struct timespec length = {.tv_sec = (time_t)(sleep_ns / 1000000000u),
+				  .tv_nsec = (long)(sleep_ns % 1000000000u)};
+	atomic_store(&control->asleep, 1);
+	/* After the store: who waits or ends from here on finds asleep == 1 and wakes us. */
+	if (!atomic_load(&section->ending) && !atomic_load(&control->pool_waiters))
+		syscall(SYS_futex, &control->asleep, FUTEX_WAIT, 1, &length, NULL, 0);
+	atomic_store(&control->asleep, 0);
+}
+
+/* One pass. Returns the words that were released. */
+static uint64_t pass(struct section *section)
+{
+	struct wire_control *control = section->shm.map.control;
+	atomic_fetch_add_explicit(&control->progress, 1, memory_order_relaxed);
+	stamp_clock_update(&section->feed.clock);
+	uint64_t words = cursors_snapshot(&section->cursors, stream_began, section);
+	merge_release(&section->merge, words);
+	cursors_sweep(&section->cursors, thread_ended, section);
+	return words;
+}
+
+static bool all_read(const struct section *section)
+{
+	for (uint32_t i = 0; i < section->cursors.followed_count; i++)
+		if (section->cursors.all[section->cursors.followed[i]].second_words)
+			return false;
+	return true;
+}
+
+static void drain(struct section *section)
+{
+	int last_passes = 0;
+	section->last_pass_ns = clock_steady_ns();
+	for (;;) {
+		/* Before the snapshot: what was published before the end is then in it. */
+		bool ending = atomic_load_explicit(&section->ending, memory_order_acquire);
+		if (ending && !last_passes && section->how.still_runs)
+			nanosleep(&(struct timespec){.tv_nsec = STOP_GRACE_NS}, NULL);
+		uint64_t words = pass(section);
+		make_chunks(section);
+		uint64_t now_ns = clock_steady_ns();
+		if (ending && (all_read(section) || ++last_passes > LAST_PASSES_MAX))
+			return;
+		if (now_ns >= section->next_tick_ns) {
+			read_notes(section);
+			feed_tick(&section->feed);
+			section->next_tick_ns = now_ns + TICK_NS;
+		}
+		if (ending)
+			continue;
+		section->sleep_ns = choose_sleep(section, words, now_ns);
+		section->last_pass_ns = now_ns;
+		sleep_until_woken(section, section->sleep_ns);
+	}
+}
+
+static void write_meta(struct section *section, struct trace_writer *writer)
+{
+	char host[256] = "";
+	gethostname(host, sizeof host - 1);
+	const struct section_options *options = &section->options;
+	struct trace_meta meta = {
+		.tool_version = TIDEMARK_VERSION,
+		.program = section->program,
+		.command = section->command,
+		.host = host,
+		.mode = "exact",
+		.source = "run",
+		.clock = options->tsc ? "tsc" : "monotonic",
+		.pid = (uint32_t)options->pid,
+		.ppid = (uint32_t)options->parent,
+		.start_unix_ns = section->start_unix_ns,
+		.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+		.machine_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+		.addresses = options->addresses,
+		.free_stacks = options->free_stacks,
+		.depth = options->depth,
+	};
+	trace_writer_begin(writer, &meta);
+}
+
+static void fill_end(struct section *section, struct trace_writer *writer)
+{
+	struct wire_control *control = section->shm.map.control;
+	struct cursor_counters counters = cursors_counters(&section->cursors);
+	struct section_result *result = &section->result;
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	model_totals(section->feed.model, &result->totals);
+	uint64_t children = section->extra.forks;
+	uint64_t recorded = section->how.children_recorded;
+	uint32_t off_reason = atomic_load(&control->off_reason);
+	result->bad_events = section->feed.bad_events + section->cursors.bad +
+			     section->feed.stacks.bad_nodes;
+	result->agent_ready = atomic_load(&control->agent_ready);
+	memcpy(result->unhooked, section->extra.unhooked, sizeof result->unhooked);
+	result->end = (struct trace_end){
+		.cause = section->how.cause,
+		.status = section->how.status,
+		.duration_ns = clock_steady_ns() - section->feed.clock.origin_ns,
+		.lost_events = counters.lost + atomic_load(&control->lost),
+		.cut_stacks = counters.cut,
+		.fp_frames = counters.fp_frames,
+		.waited_ns = counters.waited_ns,
+		.agent_bytes = atomic_load(&control->agent_bytes),
+		.collector_cpu_ns = clock_cpu_ns(),
+		.collector_bytes = (uint64_t)usage.ru_maxrss * 1024,
+		.freed_unseen = result->totals.freed_unseen,
+		.freed_older = result->totals.freed_older,
+		.children_not_recorded = children > recorded ? children - recorded : 0,
+		.off_reason = off_reason,
+		.events_not_stored = trace_writer_unstored(writer),
+	};
+	if (off_reason != WIRE_OFF_NONE && off_reason != WIRE_OFF_STOPPED)
+		result->end.cause = TRACE_END_AGENT_OFF;
+	if (section->how.note)
+		strncpy(result->end.note, section->how.note, sizeof result->end.note - 1);
+}
+
+/* OOM kills are SIGKILL from the kernel: told apart by the cgroup's count. */
+static void refine_cause(struct section *section)
+{
+	if (section->how.cause == TRACE_END_SIGNAL && section->how.status == 9 && section->watch &&
+	    watch_oom_kills(section->watch))
+		section->how.cause = TRACE_END_OOM;
+}
+
+int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err)
+{
+	struct wire_control *control = section->shm.map.control;
+	section->feed.writer = writer;
+	owner_enter(&section->owner, &control->owner);
+	write_meta(section, writer);
+	struct watch_options watch = {.pid = section->options.pid,
+				      .map = &section->shm.map,
+				      .dead = section->cursors.dead,
+				      .origin_ns = section->feed.clock.origin_ns};
+	/* Without a watch there are no samples, but the events are what counts. */
+	if (watch_start(&watch, &section->watch, NULL))
+		section->watch = NULL;
+	drain(section);
+	/* A program that goes on is told; one that is gone does not care. */
+	if (section_state(section) != WIRE_OFF)
+		section_set_state(section, WIRE_OFF);
+	read_notes(section);
+	refine_cause(section);
+	feed_close_slice(&section->feed);
+	if (section->options.symbols && !section->how.more_follows)
+		names_write(&section->feed, section->options.pid);
+	fill_end(section, writer);
+	owner_leave(&section->owner, &control->owner);
+	trace_writer_end(writer, &section->result.end);
+	section->watch = watch_stop(section->watch);
+	if (section->feed.error && err)
+		*err = section->feed.why;
+	return section->feed.error;
+}

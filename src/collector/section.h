@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One recorded process image, from its first event to its end record. The
+ * drain loop lives here: it shares its thread with nothing that may block.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "collector/shm.h"
+#include "collector/stamp.h"
+#include "model/model.h"
+#include "trace/trace.h"
+
+#include <sys/types.h>
+
+struct section;
+
+struct section_options {
+	pid_t pid; /* as this process sees it */
+	pid_t parent;
+	const char *program, *command; /* copied */
+	bool tsc;                      /* stamps are of the time-stamp counter */
+	struct stamp_pair earlier;     /* read when the collector began */
+	bool addresses, free_stacks, symbols;
+	uint32_t depth;
+};
+
+/* Takes shm over (also on failure). */
+TM_MUST_CHECK int section_new(const struct section_options *options, struct shm *shm,
+			      struct section **ret_section, struct tm_error *err);
+struct section *section_free(struct section *section);
+
+/* The image is over; the drain loop ends when all is read. Thread-safe. */
+struct section_ending {
+	uint32_t cause; /* enum trace_end_cause */
+	int32_t status;
+	uint64_t children_recorded; /* of its children, those that have traces of their own */
+	bool more_follows;          /* another section of the same file is waiting */
+	bool still_runs;            /* the program goes on: events may be on their way */
+	const char *note;           /* a constant sentence, or NULL */
+};
+void section_end(struct section *section, const struct section_ending *ending);
+
+/* Record, pause or stop: what the agent is told. Thread-safe. */
+void section_set_state(struct section *section, enum wire_state state);
+enum wire_state section_state(const struct section *section);
+
+/* Drains until section_end() and beyond, to the end record. The writer is borrowed. */
+int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err);
+
+/* After section_run(): what the end lines say. */
+struct section_result {
+	struct model_totals totals;
+	struct trace_end end;
+	uint64_t bad_events, agent_ready;
+	char unhooked[120];
+};
+const struct section_result *section_result(const struct section *section);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The main thread's state: what runs, what is recorded, who knocks. Internal to
+ * the collector; only the main thread touches it.
+ */
+#pragma once
+
+#include "collector/collector.h"
+#include "collector/launch.h"
+#include "collector/preflight.h"
+#include "collector/recording.h"
+#include "collector/rendezvous.h"
+#include "collector/starter.h"
+
+enum { SESSION_PEERS = 64 };
+
+/* A process that is or was recorded. */
+struct session_process {
+	pid_t pid;
+	int pidfd; /* readable when it has ended; -1 for the first process and when there is none */
+	bool alive;
+	enum starter_role role; /* of its present image */
+	bool own_malloc;
+	char *program;
+	struct recording *recording;
+	uint64_t children_recorded;
+};
+
+struct session {
+	const struct collector_options *options;
+	struct launch_origin origin;
+	struct preflight preflight;
+	struct rendezvous rendezvous;
+	struct launch launch;
+	char **environment;
+	struct stamp_pair earlier;
+	bool tsc;
+	uint64_t start_ns, start_unix_ns;
+	int signal_fd;
+	struct rendezvous_peer peers[SESSION_PEERS];
+	struct session_process *processes;
+	size_t process_count, process_room;
+	struct recording *first_recording; /* open, waiting for the first image; then NULL */
+	bool recording_allowed; /* until the time limit */
+	bool recording_now;     /* the delay is over */
+	bool ended;             /* the first process */
+	bool stop_waiting;      /* a signal came when only recorded children were left */
+	int wait_status;
+	struct tm_error warning;
+};
+
+/* ---- admit.c ---- */
+
+/* Somebody said hello: give it memory, or send it away. Closes the connection. */
+void admit_peer(struct session *session, struct rendezvous_peer *peer);
+/* The process has ended, or recording it has. */
+void admit_end_process(struct session *session, struct session_process *process,
+		       const struct section_ending *ending);
+/* A file for a process: pattern, number if taken. */
+TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char *program,
+				  struct recording **ret_recording, struct tm_error *err);
+/* Traces of starters go when something else was recorded. */
+void admit_drop_starters(struct session *session);
+
+/* ---- signals.c ---- */
+
+/* All that is readable from the signalfd: pass on, reap, mirror stops. */
+void signals_handle(struct session *session);
+/* The first process may have changed its state. */
+void signals_reap(struct session *session);

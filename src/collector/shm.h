@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared memory of one recorded process image: a memfd laid out as
+ * wire/wire.h says, mapped here and handed to the agent by the rendezvous.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "wire/pool.h"
+
+struct shm_options {
+	uint32_t depth;   /* frames kept; 0 = WIRE_DEPTH_MAX */
+	uint32_t options; /* WIRE_OPT_* */
+	uint32_t state;   /* enum wire_state to begin with */
+	uint32_t chunk_count, stream_count, node_count; /* 0 = defaults */
+};
+
+struct shm {
+	int fd; /* -1 when closed */
+	void *base;
+	uint64_t bytes;
+	struct wire_map map; /* counts copied: what the target writes there later is not believed */
+};
+
+/*
+ * Makes and maps it: control page filled in, all chunks free. Where the address
+ * space or the size of files is limited (RLIMIT_AS, RLIMIT_FSIZE: the target
+ * inherits ours) there is room for fewer stack nodes; -ENOMEM or -EFBIG with a
+ * sentence when even the least does not fit.
+ */
+TM_MUST_CHECK int shm_open_new(struct shm *shm, const struct shm_options *options,
+			       struct tm_error *err);
+/* The descriptor is needed until the agent has it. */
+void shm_close_fd(struct shm *shm);
+/* Accepts a zeroed struct whose fd is -1. */
+void shm_close(struct shm *shm);

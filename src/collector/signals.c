@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals. Everything that is sent to us is passed on to the program. What the
+ * terminal sends (Ctrl-C, Ctrl-Z) reaches the program by itself, because it is
+ * in our process group; delivering it again would make it two. When the
+ * terminal stops the program we stop, too, so that the shell sees its job
+ * stopped; when we are continued, so is it.
+ */
+#include "collector/session.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool shares_group(const struct session *session)
+{
+	return getpgid(session->launch.pid) == getpgrp();
+}
+
+/* Did the kernel send it to the whole foreground group, the program included? */
+static bool from_terminal(const struct session *session, const struct signalfd_siginfo *info)
+{
+	return info->ssi_code == SI_KERNEL && shares_group(session);
+}
+
+static void pass_on(struct session *session, const struct signalfd_siginfo *info)
+{
+	int signal = (int)info->ssi_signo;
+	if (session->ended) {
+		session->stop_waiting |= signal == SIGINT || signal == SIGTERM ||
+					 signal == SIGHUP || signal == SIGQUIT;
+		return;
+	}
+	/* A program that signals its parent does not mean itself. */
+	if (from_terminal(session, info) || (pid_t)info->ssi_pid == session->launch.pid)
+		return;
+	if (info->ssi_code == SI_QUEUE) {
+		union sigval value = {.sival_ptr = (void *)(uintptr_t)info->ssi_ptr};
+		sigqueue(session->launch.pid, signal, value);
+	} else {
+		kill(session->launch.pid, signal);
+	}
+}
+
+/* Stop as the program has stopped; comes back when we are continued. */
+static void stop_likewise(struct session *session, int signal)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, signal);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(signal);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	kill(session->launch.pid, SIGCONT);
+}
+
+static void state_changed(struct session *session, int status)
+{
+	if (WIFSTOPPED(status)) {
+		int signal = WSTOPSIG(status);
+		/* SIGSTOP is somebody's business with the program alone. */
+		if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU)
+			stop_likewise(session, signal);
+		return;
+	}
+	session->ended = true;
+	session->wait_status = status;
+}
+
+void signals_reap(struct session *session)
+{
+	/* As process 1 all orphans are ours to wait for. */
+	pid_t whom = getpid() == 1 ? -1 : session->launch.pid;
+	int status;
+	for (pid_t pid; !session->ended || whom == -1;) {
+		pid = waitpid(whom, &status, WNOHANG | WUNTRACED);
+		if (pid <= 0)
+			break;
+		if (pid == session->launch.pid)
+			state_changed(session, status);
+	}
+}
+
+void signals_handle(struct session *session)
+{
+	struct signalfd_siginfo info;
+	while (read(session->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+		if (info.ssi_signo == SIGCHLD)
+			signals_reap(session);
+		else
+			pass_on(session, &info);
+	}
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "collector/procfs.h"
+
+enum {
+	NOTE_COUNT = 256,
+	EARLY_MS = 100,  /* between looks in the first seconds */
+	LATER_MS = 1000, /* and after */
+	EARLY_LOOKS = 30,
+	ROLLUP_SHARE = 50, /* smaps_rollup may take 1/50 of the time */
+};
+
+struct watch {
+	struct watch_options options;
+	pthread_t thread;
+	int hurry_fd;
+	_Atomic bool stopping;
+	struct procfs_cgroup cgroup;
+	uint64_t oom_kills_before;
+	bool other_namespace;
+	uint64_t next_rollup_ns;
+	struct procfs_memory rollup; /* the last one */
+	pthread_mutex_t lock;        /* for the ring below */
+	uint32_t note_first, note_count;
+	struct watch_note notes[NOTE_COUNT];
+};
+
+static void put_note(struct watch *watch, const struct watch_note *note)
+{
+	pthread_mutex_lock(&watch->lock);
+	if (watch->note_count < NOTE_COUNT) {
+		uint32_t at = (watch->note_first + watch->note_count++) % NOTE_COUNT;
+		watch->notes[at] = *note;
+	}
+	pthread_mutex_unlock(&watch->lock);
+}
+
+bool watch_take(struct watch *watch, struct watch_note *ret_note)
+{
+	bool taken = false;
+	if (pthread_mutex_trylock(&watch->lock))
+		return false;
+	if (watch->note_count) {
+		*ret_note = watch->notes[watch->note_first];
+		watch->note_first = (watch->note_first + 1) % NOTE_COUNT;
+		watch->note_count--;
+		taken = true;
+	}
+	pthread_mutex_unlock(&watch->lock);
+	return taken;
+}
+
+/* smaps_rollup holds the process's memory lock for milliseconds per GiB: not too often. */
+static void look_at_rollup(struct watch *watch)
+{
+	uint64_t before = clock_steady_ns();
+	if (before < watch->next_rollup_ns)
+		return;
+	if (!procfs_rollup(watch->options.pid, &watch->rollup))
+		watch->rollup = (struct procfs_memory){0};
+	uint64_t cost = clock_steady_ns() - before;
+	uint64_t pause = cost * ROLLUP_SHARE;
+	watch->next_rollup_ns = before + (pause > 1000000000u ? pause : 1000000000u);
+}
+
+static void look_at_memory(struct watch *watch)
+{
+	struct watch_note note = {.kind = WATCH_SAMPLE};
+	struct trace_sample *sample = &note.sample;
+	if (!procfs_rss(watch->options.pid, &sample->rss_bytes))
+		return;
+	look_at_rollup(watch);
+	uint64_t now = clock_steady_ns();
+	sample->time_ns = now > watch->options.origin_ns ? now - watch->options.origin_ns : 0;
+	sample->pss_bytes = watch->rollup.pss_bytes;
+	sample->anon_bytes = watch->rollup.anon_bytes;
+	sample->agent_bytes = atomic_load_explicit(&watch->options.map->control->agent_bytes,
+						   memory_order_relaxed);
+	sample->cgroup_bytes = procfs_cgroup_read(watch->cgroup.current);
+	sample->cgroup_limit_bytes = procfs_cgroup_read(watch->cgroup.limit);
+	put_note(watch, &note);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Streams whose thread is no longer in /proc. The tids are read before /proc is:
+ * a thread that starts in between is then not taken for dead.
+ */
+static void look_for_dead_threads(struct watch *watch)
+{
+	const struct wire_map *map = watch->options.map;
+	uint32_t high = atomic_load_explicit(&map->control->streams_high, memory_order_acquire);
+	high = high < map->stream_count ? high : map->stream_count;
+	uint32_t *before = tm_alloc_array(high ? high : 1, sizeof *before);
+	uint32_t *alive = NULL;
+	size_t alive_count = 0;
+	if (!before)
+		return;
+	for (uint32_t i = 0; i < high; i++)
+		if (atomic_load_explicit(&map->streams[i].state, memory_order_acquire) ==
+		    WIRE_STREAM_ACTIVE)
+			before[i] = atomic_load_explicit(&map->streams[i].tid,
+							 memory_order_relaxed);
+	if (!procfs_threads(watch->options.pid, watch->other_namespace, &alive, &alive_count)) {
+		for (uint32_t i = 0; i < high; i++)
+			if (before[i] && !bsearch(&before[i], alive, alive_count, sizeof *alive,
+						  compare_ids))
+				atomic_store_explicit(&watch->options.dead[i], before[i],
+						      memory_order_release);
+	}
+	tm_free(alive);
+	tm_free(before);
+}
+
+static void look_at_names(struct watch *watch)
+{
+	uint32_t *tids = NULL;
+	size_t count = 0;
+	if (watch->other_namespace || procfs_threads(watch->options.pid, false, &tids, &count))
+		return;
+	for (size_t i = 0; i < count && i < NOTE_COUNT / 2; i++) {
+		struct watch_note note = {.kind = WATCH_THREAD_NAME, .tid = tids[i]};
+		if (procfs_thread_name(watch->options.pid, (pid_t)tids[i], note.name))
+			put_note(watch, &note);
+	}
+	tm_free(tids);
+}
+
+/* Only ever set: the agent itself may have noticed before. */
+static void look_at_seccomp(struct watch *watch)
+{
+	if (procfs_seccomp_added(watch->options.pid))
+		atomic_store_explicit(&watch->options.map->control->seccomp, 1,
+				      memory_order_relaxed);
+}
+
+static void wait_for_hurry(struct watch *watch, int timeout_ms)
+{
+	struct pollfd poll_fd = {.fd = watch->hurry_fd, .events = POLLIN};
+	uint64_t count;
+	if (poll(&poll_fd, 1, timeout_ms) > 0 &&
+	    read(watch->hurry_fd, &count, sizeof count) != sizeof count)
+		return;
+}
+
+static void *run(void *arg)
+{
+	struct watch *watch = arg;
+	uint64_t next_look_ns = 0, looks = 0;
+	while (!atomic_load(&watch->stopping)) {
+		look_for_dead_threads(watch);
+		uint64_t now = clock_steady_ns();
+		if (now >= next_look_ns) {
+			int pause = looks < EARLY_LOOKS ? EARLY_MS : LATER_MS;
+			look_at_memory(watch);
+			if (looks % 10 == 2)
+				look_at_names(watch);
+			look_at_seccomp(watch);
+			next_look_ns = now + (uint64_t)pause * 1000000u;
+			looks++;
+		}
+		now = clock_steady_ns();
+		int wait_ms = next_look_ns > now ? (int)((next_look_ns - now) / 1000000u) + 1 : 1;
+		wait_for_hurry(watch, wait_ms);
+	}
+	return NULL;
+}
+
+int watch_start(const struct watch_options *options, struct watch **ret_watch, struct tm_error *err)
+{
+	struct watch *watch = tm_alloc(sizeof *watch);
+	if (!watch)
+		return tm_fail(err, -ENOMEM, "out of memory");
+	watch->options = *options;
+	watch->hurry_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	watch->other_namespace = procfs_other_namespace(options->pid);
+	procfs_cgroup_find(options->pid, &watch->cgroup);
+	watch->oom_kills_before = procfs_cgroup_oom_kills(&watch->cgroup);
+	pthread_mutex_init(&watch->lock, NULL);
+	int error = watch->hurry_fd < 0 ? errno : pthread_create(&watch->thread, NULL, run, watch);
+	if (error) {
+		if (watch->hurry_fd >= 0)
+			close(watch->hurry_fd);
+		tm_free(watch);
+		return tm_fail(err, -error, "cannot start a thread: %s", strerror(error));
+	}
+	*ret_watch = watch;
+	return 0;
+}
+
+void watch_hurry(struct watch *watch)
+{
+	uint64_t one = 1;
+	if (write(watch->hurry_fd, &one, sizeof one) != sizeof one)
+		return; /* full: it is being told already */
+}
+
+uint64_t watch_oom_kills(struct watch *watch)
+{
+	return procfs_cgroup_oom_kills(&watch->cgroup) - watch->oom_kills_before;
+}
+
+struct watch *watch_stop(struct watch *watch)
+{
+	if (!watch)
+		return NULL;
+	atomic_store(&watch->stopping, true);
+	watch_hurry(watch);
+	pthread_join(watch->thread, NULL);
+	close(watch->hurry_fd);
+	pthread_mutex_destroy(&watch->lock);
+	return tm_free(watch);
+}
