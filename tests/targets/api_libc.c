@@ -129,7 +129,7 @@ static void mode_calloc(void)
 static void mode_realloc(void)
 {
 	for (size_t i = 1; i <= ROUNDS; i++) {
-		void *p = by_realloc(NULL, NULL, 0, i);		      /* as malloc */
+		void *p = by_realloc(NULL, NULL, 0, i);               /* as malloc */
 		p = by_realloc(&by_realloc_site, p, i, i * 100);      /* moves or grows */
 		p = by_realloc(&by_realloc_site, p, i * 100, i * 10); /* shrinks */
 		void *q = by_malloc(i);
@@ -234,6 +234,39 @@ static void mode_free_aligned_sized(void)
 	mix(by_memalign, &by_memalign_site, 1, drop_aligned_sized);
 }
 
+/* Sizes that need more than 32 bits, and alignments beyond a page. */
+static void mode_large(void)
+{
+	size_t gib = (size_t)1 << 30;
+	for (size_t i = 4; i <= 6; i++) {
+		void *block = by_malloc(i * gib + 5);
+		void *more = by_realloc(&by_malloc_site, block, i * gib + 5, i * gib + 4096);
+		check(block && more, "out of memory");
+		ledger_free(&by_realloc_site, more, i * gib + 4096);
+		free(more);
+	}
+	void *kept = by_malloc(4 * gib);
+	void *aligned = aligned_alloc((size_t)1 << 22, 100);
+	ledger_alloc(&by_aligned_alloc_site, aligned, 100);
+	check(((uintptr_t)aligned & 0x3fffff) == 0, "not aligned");
+	KEEP(kept);
+}
+
+/* Neither a call that works nor a free may change errno, waits included. */
+static void mode_errno(void)
+{
+	for (size_t i = 0; i < 400000; i++) {
+		errno = 1234;
+		void *block = by_malloc(i % 100);
+		check(errno == 1234, "malloc changed errno");
+		ledger_free(&by_malloc_site, block, i % 100);
+		free(block);
+		check(errno == 1234, "free changed errno");
+	}
+	errno = 0;
+	check(!by_malloc(huge) && errno == ENOMEM, "a failed malloc must set errno");
+}
+
 static const struct mode {
 	const char *name;
 	void (*run)(void);
@@ -248,6 +281,8 @@ static const struct mode {
 	{"memalign", mode_memalign},
 	{"valloc", mode_valloc},
 	{"pvalloc", mode_pvalloc},
+	{"large", mode_large},
+	{"errno", mode_errno},
 	{"cfree", mode_cfree},
 	{"free_sized", mode_free_sized},
 	{"free_aligned_sized", mode_free_aligned_sized},

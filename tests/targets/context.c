@@ -4,6 +4,7 @@
  *   swap    coroutines by swapcontext that allocate in turn
  *   fibers  the same on mapped stacks that are unmapped and mapped again, often
  *           at the same address, with another function on them
+ *   small   stacks of 8 KiB between two pages that may not be touched
  *   moved   a coroutine that continues on another thread
  */
 #define LEDGER_THREADS
@@ -72,14 +73,19 @@ SITE void blue_fiber(int depth)
 	pair_of(blue_malloc, &blue_malloc_site, 9);
 }
 
-static void prepare(int i, void *stack, int red)
+static void prepare_sized(int i, void *stack, size_t bytes, int red)
 {
 	check(getcontext(&fibers[i]) == 0, "getcontext failed");
 	fibers[i].uc_stack.ss_sp = stack;
-	fibers[i].uc_stack.ss_size = STACK_BYTES;
+	fibers[i].uc_stack.ss_size = bytes;
 	fibers[i].uc_link = &home;
 	steps_left[i] = STEPS;
 	makecontext(&fibers[i], (void (*)(void))(red ? red_fiber : blue_fiber), 1, i % 5);
+}
+
+static void prepare(int i, void *stack, int red)
+{
+	prepare_sized(i, stack, STACK_BYTES, red);
 }
 
 static void resume(int i)
@@ -114,6 +120,21 @@ static void mode_fibers(void)
 	}
 }
 
+static void mode_small(void)
+{
+	enum { PAGE = 4096 };
+	for (int round = 0; round < 40; round++) {
+		char *at = mmap(NULL, 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		check(at != MAP_FAILED && !mprotect(at + PAGE, 2 * PAGE, PROT_READ | PROT_WRITE),
+		      "mmap failed");
+		prepare_sized(round % FIBERS, at + PAGE, 2 * PAGE, round % 2);
+		for (int step = 0; step <= STEPS; step++)
+			resume(round % FIBERS);
+		munmap(at, 4 * PAGE);
+		pair_of(main_malloc, &main_malloc_site, 30);
+	}
+}
+
 static void *other_thread(void *arg)
 {
 	(void)arg;
@@ -142,6 +163,8 @@ int main(int argc, char **argv)
 		mode_swap();
 	else if (!strcmp(mode, "fibers"))
 		mode_fibers();
+	else if (!strcmp(mode, "small"))
+		mode_small();
 	else if (!strcmp(mode, "moved"))
 		mode_moved();
 	else

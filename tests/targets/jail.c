@@ -8,6 +8,7 @@
  *   drop            gives up its user and groups (needs root)
  *   limit_as        RLIMIT_AS close to what is used: allocations fail
  *   limits          no more files, no file sizes, no locked memory, no processes
+ *   no_tsc          reading the time-stamp counter faults (PR_SET_TSC)
  *   mask            all signals blocked
  *   seccomp_list    a filter that kills, with the calls an allocator needs
  *   seccomp_few     a filter that kills on anything but write and exit
@@ -141,6 +142,12 @@ static void mode_mask(void)
 	work(after_malloc, &after_malloc_site, 5000);
 }
 
+static void mode_no_tsc(void)
+{
+	check(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0, "PR_SET_TSC failed");
+	work(after_malloc, &after_malloc_site, 5000);
+}
+
 #define ALLOW(call)                                            \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -235,6 +242,8 @@ int main(int argc, char **argv)
 		mode_limits();
 	else if (!strcmp(mode, "mask"))
 		mode_mask();
+	else if (!strcmp(mode, "no_tsc"))
+		mode_no_tsc();
 	else if (!strncmp(mode, "seccomp_", 8))
 		mode_seccomp(mode + 8, argc > 2 ? strtoul(argv[2], NULL, 10) : 100000);
 	else

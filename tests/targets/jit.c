@@ -3,6 +3,7 @@
  * Code made at run time. Built with -fno-omit-frame-pointer. Modes:
  *   frame     JIT code with a frame pointer and no unwind information at all
  *   register  JIT code without a frame pointer, described by __register_frame
+ *   garbage   no unwind information, and the frame pointer holds anything
  *   replaced  the same page holds first one, then another such function
  */
 #include "ledger.h"
@@ -99,6 +100,50 @@ static void mode_register(void)
 	__deregister_frame(frame);
 }
 
+/* push rbp; mov rbp,value; sub rsp,16; mov rax,target; call rax; add rsp,16; pop rbp; ret */
+static void emit_garbage(unsigned char *at, void *target, uint64_t value)
+{
+	static const unsigned char head[] = {0x55, 0x48, 0xbd};
+	static const unsigned char middle[] = {0x48, 0x83, 0xec, 0x10, 0x48, 0xb8};
+	static const unsigned char tail[] = {0xff, 0xd0, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3};
+	memcpy(at, head, 3);
+	memcpy(at + 3, &value, 8);
+	memcpy(at + 11, middle, 6);
+	memcpy(at + 17, &target, 8);
+	memcpy(at + 25, tail, 8);
+}
+
+/* A chain of frame pointers that runs in a circle, or over the end of the stack. */
+static void mode_garbage(void)
+{
+	unsigned char *code = page();
+	uint64_t circle[2], on_stack = (uint64_t)(uintptr_t)&circle;
+	void *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	circle[0] = on_stack;
+	circle[1] = (uint64_t)(uintptr_t)code + 27;
+	KEEP(circle);
+	uint64_t values[] = {0,
+			     1,
+			     8,
+			     0xdeadbeef,
+			     UINT64_MAX,
+			     UINT64_MAX - 7,
+			     1ull << 47,
+			     1ull << 63,
+			     (uint64_t)(uintptr_t)gone,
+			     (uint64_t)(uintptr_t)gone + 4088,
+			     (uint64_t)(uintptr_t)code,
+			     on_stack,
+			     on_stack + 1,
+			     on_stack + (1 << 20),
+			     on_stack & ~0xffffull,
+			     on_stack | 0xfff8};
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		emit_garbage(code, (void *)jit_target, values[i]);
+		call_often(code);
+	}
+}
+
 static void mode_replaced(void)
 {
 	unsigned char *code = page();
@@ -123,6 +168,8 @@ int main(int argc, char **argv)
 		ledger_stack("jit_target ? jit_caller call_often main", CALLS);
 	} else if (!strcmp(mode, "register")) {
 		mode_register();
+	} else if (!strcmp(mode, "garbage")) {
+		mode_garbage();
 	} else if (!strcmp(mode, "replaced")) {
 		mode_replaced();
 	} else {

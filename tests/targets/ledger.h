@@ -43,7 +43,7 @@
 
 enum {
 	LEDGER_EXACT = 1u << 0, /* nobody else allocates: the totals are the program's */
-	LEDGER_PEAK = 1u << 1,	/* the peak is deterministic */
+	LEDGER_PEAK = 1u << 1,  /* the peak is deterministic */
 	LEDGER_FUZZY = 1u << 2, /* signals fall between calls: temporary is not known */
 	LEDGER_FILE_BYTES = 1 << 18,
 	LEDGER_EXTRAS = 16,

@@ -104,7 +104,7 @@ static void mode_deepbind(void)
 	plug_fn *entry = dlsym(library, "plug_entry");
 	void (*drop)(void *) = (void (*)(void *))dlsym(library, "plug_free");
 	for (size_t i = 1; i <= 200; i++) {
-		free((*entry)(i));	/* made unseen, freed seen */
+		free((*entry)(i));      /* made unseen, freed seen */
 		void *mine = malloc(i); /* made seen, freed unseen */
 		KEEP(mine);
 		drop(mine);

@@ -6,8 +6,8 @@
  */
 #include <stdlib.h>
 
-#define PASTE2(a, b)	 a##b
-#define PASTE(a, b)	 PASTE2(a, b)
+#define PASTE2(a, b)     a##b
+#define PASTE(a, b)      PASTE2(a, b)
 #define FUNCTION(suffix) PASTE(NAME, suffix)
 
 typedef void *(*plug_fn)(size_t bytes);

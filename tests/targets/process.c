@@ -7,6 +7,8 @@
  *   spawn         posix_spawn of this program's mode "leaf"
  *   exec N        N images after each other; the last writes the ledger
  *   exec_fail     an exec that fails; the program goes on
+ *   daemon        leaves the group and the parent behind, then works on
+ *   grow          allocates and touches memory until it is killed
  *   end HOW       exit _exit quick_exit abort segv term kill thread_exit
  */
 #define LEDGER_THREADS
@@ -191,6 +193,27 @@ static void mode_exec_fail(void)
 	}
 }
 
+/* The parent ends at once; the ledger is the daemon's. */
+static void mode_daemon(void)
+{
+	parent_work(100);
+	if (fork() > 0)
+		_exit(0);
+	setsid();
+	if (fork() > 0)
+		_exit(0);
+	child_work(2000);
+}
+
+static void mode_grow(void)
+{
+	for (;;) {
+		char *block = parent_malloc(1 << 20);
+		check(block != NULL, "out of memory before the limit");
+		memset(block, 1, 1 << 20);
+	}
+}
+
 static void mode_end(const char *how)
 {
 	parent_work(50);
@@ -237,6 +260,10 @@ int main(int argc, char **argv)
 		mode_exec(argc > 2 ? argv[2] : "0");
 	else if (!strcmp(mode, "exec_fail"))
 		mode_exec_fail();
+	else if (!strcmp(mode, "daemon"))
+		mode_daemon();
+	else if (!strcmp(mode, "grow"))
+		mode_grow();
 	else
 		check(0, "usage: process MODE");
 	ledger_print(mode, strcmp(mode, "fork_threads") ? LEDGER_EXACT : 0);

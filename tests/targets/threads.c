@@ -6,6 +6,7 @@
  *            that an address freed inside realloc is at once another thread's
  *   churn    100,000 threads that live for three blocks (a second argument
  *            changes the number)
+ *   tiny     threads with the smallest stack there is, almost used up
  *   clone    raw clone() without a thread library: shared thread pointer
  */
 #define LEDGER_THREADS
@@ -22,6 +23,7 @@ LEDGER_SITE(race_malloc);
 LEDGER_SITE(race_realloc);
 LEDGER_SITE(churn_malloc);
 LEDGER_SITE(clone_malloc);
+LEDGER_SITE(tiny_malloc);
 
 /* The head of each block says who made it, so that any thread can end it. */
 struct head {
@@ -202,6 +204,55 @@ static void mode_clone(void)
 	}
 }
 
+SITE void *tiny_malloc(size_t n)
+{
+	return ledger_alloc(&tiny_malloc_site, malloc(n), n);
+}
+
+/* Uses up the stack until `left` bytes are below, then allocates there. */
+SITE void fill_stack(char *bottom, size_t left)
+{
+	char room[256];
+	KEEP(room);
+	if (room - bottom > (ptrdiff_t)left) {
+		fill_stack(bottom, left);
+		KEEP(room);
+		return;
+	}
+	for (size_t i = 1; i <= 50; i++) {
+		void *block = tiny_malloc(i);
+		ledger_free(&tiny_malloc_site, block, i);
+		free(block);
+		KEEP(tiny_malloc(i));
+	}
+}
+
+static void *tiny_thread(void *arg)
+{
+	pthread_attr_t attributes;
+	void *bottom = NULL;
+	size_t bytes = 0, guard = 0;
+	check(!pthread_getattr_np(pthread_self(), &attributes), "no attributes");
+	pthread_attr_getstack(&attributes, &bottom, &bytes);
+	pthread_attr_getguardsize(&attributes, &guard); /* lies within the stack */
+	pthread_attr_destroy(&attributes);
+	fill_stack((char *)bottom + guard, (size_t)(uintptr_t)arg);
+	return NULL;
+}
+
+static void mode_tiny(size_t left)
+{
+	pthread_attr_t attributes;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 16384);
+	for (int i = 0; i < 20; i++) {
+		pthread_t thread;
+		check(!pthread_create(&thread, &attributes, tiny_thread, (void *)left),
+		      "no thread");
+		pthread_join(thread, NULL);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -214,6 +265,8 @@ int main(int argc, char **argv)
 		mode_churn(argc > 2 ? (uintptr_t)atol(argv[2]) : 100000);
 	else if (!strcmp(mode, "clone"))
 		mode_clone();
+	else if (!strcmp(mode, "tiny"))
+		mode_tiny(argc > 2 ? strtoul(argv[2], NULL, 10) : 4096);
 	else
 		check(0, "usage: threads MODE");
 	ledger_print(mode, !strcmp(mode, "clone") ? LEDGER_EXACT : 0);

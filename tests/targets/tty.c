@@ -26,7 +26,7 @@ static const struct {
 } words[] = {
 	{SIGINT, "int\n"},   {SIGTERM, "term\n"}, {SIGHUP, "hup\n"},   {SIGQUIT, "quit\n"},
 	{SIGUSR1, "usr1\n"}, {SIGUSR2, "usr2\n"}, {SIGCONT, "cont\n"}, {SIGWINCH, "winch\n"},
-	{SIGALRM, "alrm\n"}, {SIGIO, "io\n"},	  {SIGPIPE, "pipe\n"}, {SIGVTALRM, "vtalrm\n"},
+	{SIGALRM, "alrm\n"}, {SIGIO, "io\n"},     {SIGPIPE, "pipe\n"}, {SIGVTALRM, "vtalrm\n"},
 };
 
 static void on_signal(int number)

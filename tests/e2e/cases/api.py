@@ -4,7 +4,7 @@ from harness import case
 
 LIBC = ["malloc", "calloc", "realloc", "realloc_zero", "reallocarray", "posix_memalign",
         "aligned_alloc", "memalign", "valloc", "pvalloc", "cfree", "free_sized",
-        "free_aligned_sized"]
+        "free_aligned_sized", "large", "errno"]
 NEW = ["new", "new_sized", "new_array", "new_nothrow", "new_aligned", "new_aligned_nothrow",
        "new_expression", "bad_alloc"]
 MAP = ["mmap", "mremap", "mprotect", "madvise", "brk", "file"]

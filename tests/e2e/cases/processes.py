@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fork, vfork, spawn, exec, every way to end, and programs that lock themselves in."""
 import pathlib
+import shutil
 
 from harness import case
 
@@ -69,6 +70,51 @@ def exec_fail(t):
     t.compare(["process", "exec_fail"])
 
 
+@case("process/daemon", "a program that turns into a daemon hangs, or tidemark waits for ever")
+def daemon(t):
+    recorded = t.record(["process", "daemon"])
+    t.equal("exit status", recorded.status, 0)
+    ledger = t.ledger()
+    t.equal("child_malloc() in the daemon's own count",
+            [row["allocations"] for row in ledger["functions"] if row["function"] == "child_malloc"],
+            [4000])
+    rows = {row["function"]: row["inclusive"]["allocations"]
+            for row in t.report(None, "--by", "function")["functions"]}
+    t.equal("parent_malloc()", rows.get("parent_malloc"), 200)
+
+
+def memory_group(t):
+    """A control group of 96 MiB for this case, or a skip. Gives the file that takes pids."""
+    t.need_root()
+    name = f"tidemark-e2e-{t.folder.name}"
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                        ("/sys/fs/cgroup", "memory.max")):
+        group = pathlib.Path(root) / name
+        try:
+            group.mkdir()
+            (group / limit).write_text(str(96 << 20))
+            return group
+        except OSError:
+            if group.exists():
+                group.rmdir()
+    t.skip("no memory control group can be made here")
+
+
+@case("process/oom", "after an out-of-memory kill the trace that would explain it is lost")
+def out_of_memory(t):
+    group = memory_group(t)
+    try:
+        text = f'echo $$ > {group}/cgroup.procs && exec "$@"'
+        result = t.record(["/bin/sh", "-c", text, "sh", t.target("process"), "grow"])
+        t.equal("exit status", result.shell_status(), 137)
+        report = t.report(None, "--by", "function")
+        t.expect(report["end"] in ("oom", "signal"), f"end {report['end']}")
+        t.expect(report["allocations"] > 20, f"{report['allocations']} allocations")
+        t.equal("lost_events", report["lost_events"], 0)
+    finally:
+        group.rmdir()
+
+
 def add_end(how):
     @case(f"process/end_{how}", f"events before {how} are lost, or the exit status changes")
     def end(t):
@@ -98,6 +144,7 @@ add_jail("chroot", "a program that changes its root is no longer recorded", root
 add_jail("drop", "a program that gives up its rights is no longer recorded", root=True)
 add_jail("limit_as", "a program near its address space limit crashes")
 add_jail("limits", "a program that lowers its limits crashes or is no longer recorded")
+add_jail("no_tsc", "a program that forbids reading the time-stamp counter crashes")
 add_jail("mask", "a program that blocks all signals is no longer recorded")
 
 
@@ -127,6 +174,30 @@ def script(t, text):
     path.write_text(text)
     path.chmod(0o755)
     return path
+
+
+@case("starter/odd_name", "a program whose name has blanks, quotes or newlines breaks us")
+def odd_name(t):
+    path = t.folder / "we ird\n'n\u00e4me\" %p $(x).tide"
+    shutil.copy(t.target("simple"), path)
+    command = [path, "3", "a\nb", "\u00e4 'q' \\"]
+    t.same_behaviour(t.bare(command), t.record(command))
+    report = t.report(None, "--by", "function", "--stacks")
+    t.equal("program", report["program"], str(path))
+    t.figures_match(report, t.ledger())
+
+
+@case("starter/network_namespace", "a program in its own network namespace is silently unrecorded")
+def network_namespace(t):
+    t.need_root()
+    tool = t.need_tool("unshare")
+    command = [tool, "-n", t.target("simple"), "3"]
+    bare, recorded = t.bare(command), t.record(command)
+    t.same_behaviour(bare, recorded)
+    programs = [t.report(path)["program"] for path in t.folder.glob("*.tide*")]
+    said = " ".join(recorded.our_lines()).lower()
+    t.expect(str(t.target("simple")) in programs or "namespace" in said or "not recorded" in said,
+             f"traces of {programs}, and no word: {recorded.err!r}")
 
 
 def add_starter(name, make):

@@ -15,6 +15,10 @@ add("threads/clone", "programs that make threads by raw clone() crash or are cou
     ["threads", "clone"])
 
 
+add("threads/tiny", "a thread with a small stack that is almost used up crashes",
+    ["threads", "tiny", "4096"])
+
+
 @case("threads/churn", "programs with many short threads lose events or run out of slots", 120)
 def churn(t):
     t.compare(["threads", "churn", "100000" if t.long else "20000"])
@@ -38,6 +42,7 @@ for mode, loses in {
 for mode, loses in {
     "swap": "coroutine programs have wrong stacks or counts",
     "fibers": "programs that unmap fiber stacks crash or show stale frames",
+    "small": "programs with stacks of a few KiB crash: the profiler uses too much of them",
     "moved": "coroutines that change threads have wrong stacks or counts",
 }.items():
     add(f"context/{mode}", loses, ["context", mode])
@@ -71,6 +76,7 @@ for build in ["deep", "deep_O0", "deep_realign", "deep_clang"]:
 for mode, loses in {
     "frame": "stacks through JIT code end there",
     "register": "JIT code without frame pointers crashes the program or loses blocks",
+    "garbage": "code that uses the frame pointer for something else crashes or hangs us",
     "replaced": "JIT code that replaces other code gets stale stacks",
 }.items():
     add(f"jit/{mode}", loses, ["jit", mode])

@@ -29,6 +29,35 @@ def mirror(t):
     t.equal("standard error with -q", result.err, "")
 
 
+@case("surroundings/ignored_signals", "nohup, blocked or ignored signals change under us")
+def ignored_signals(t):
+    def prepare():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM})
+    seen = []
+    for command in ([t.target("mirror")],
+                    [t.tidemark, "run", "-q", "-o", t.trace, "--", t.target("mirror")]):
+        done = subprocess.run([str(one) for one in command], env=t.environment(), cwd=t.folder,
+                              preexec_fn=prepare, capture_output=True, timeout=t.seconds,
+                              text=True, check=False)
+        seen.append([line for line in done.stdout.splitlines()
+                     if line.startswith(("signal", "blocked"))] + [f"status {done.returncode}"])
+    t.equal("signals as the program sees them", seen[1], seen[0])
+    t.expect(t.trace.exists() and t.report()["end"] == "exit", "the end was not seen")
+
+
+@case("surroundings/pipe", "data piped through a recorded program changes or is lost")
+def pipe(t):
+    text = 'head -c 20000000 /dev/zero | "$1" run -q -o "$2" -- cat | sha256sum; ' \
+           'head -c 20000000 /dev/zero | sha256sum'
+    result = run_program(["/bin/sh", "-c", text, "sh", t.tidemark, t.trace], t.environment(),
+                         t.folder, t.seconds)
+    sums = result.out.split("\n")
+    t.equal("sum of what came through", sums[0], sums[1])
+
+
 @case("surroundings/preload_kept", "an LD_PRELOAD of the user's own is lost")
 def preload_kept(t):
     library = str(t.target("pass_through.so"))
