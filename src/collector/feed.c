@@ -13,19 +13,19 @@ int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
 	feed->map = map;
 	modules_seen_init(&feed->modules);
 	stamp_clock_init(&feed->clock, tsc, earlier);
-	int error = stacks_init(&feed->stacks);
+	int error = stack_ids_init(&feed->stacks);
 	if (error)
 		return tm_fail(err, error, "out of memory for the stacks of the recording");
 	error = model_new(&(struct model_options){0}, &feed->model, err);
 	if (error)
-		stacks_done(&feed->stacks);
+		stack_ids_done(&feed->stacks);
 	return error;
 }
 
 void feed_done(struct feed *feed)
 {
 	feed->model = model_free(feed->model);
-	stacks_done(&feed->stacks);
+	stack_ids_done(&feed->stacks);
 	modules_seen_done(&feed->modules);
 	feed->threads = tm_free(feed->threads);
 }
@@ -43,7 +43,7 @@ static void fail(struct feed *feed, int error)
 uint32_t feed_learn_stack(struct feed *feed, uint32_t node)
 {
 	uint32_t id = 0;
-	int error = stacks_learn(&feed->stacks, feed->map, &feed->modules, node, &id);
+	int error = stack_ids_learn(&feed->stacks, feed->map, &feed->modules, node, &id);
 	if (error)
 		fail(feed, error);
 	return id;
@@ -63,7 +63,7 @@ static void write_modules(struct feed *feed)
 
 void feed_write_names(struct feed *feed)
 {
-	struct stacks *stacks = &feed->stacks;
+	struct stack_ids *stacks = &feed->stacks;
 	if (feed->modules.dirty_count)
 		write_modules(feed);
 	if (stacks->written < stacks->count) {

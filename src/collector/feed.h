@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "collector/modules_seen.h"
-#include "collector/stacks.h"
+#include "collector/stack_ids.h"
 #include "collector/stamp.h"
 #include "model/model.h"
 #include "trace/trace.h"
@@ -21,7 +21,7 @@ struct feed {
 	struct model *model;
 	struct trace_writer *writer; /* borrowed; set when the section's turn comes */
 	struct stamp_clock clock;
-	struct stacks stacks;
+	struct stack_ids stacks;
 	struct modules_seen modules;
 	struct trace_thread *threads; /* threads[thread_id] */
 	uint32_t thread_count, thread_room;
@@ -49,7 +49,7 @@ void feed_write_names(struct feed *feed);
 uint32_t feed_learn_stack(struct feed *feed, uint32_t node);
 static inline uint32_t feed_stack(struct feed *feed, uint32_t node)
 {
-	uint32_t id = stacks_known(&feed->stacks, node);
+	uint32_t id = stack_ids_known(&feed->stacks, node);
 	return __builtin_expect(id != 0, 1) ? id : feed_learn_stack(feed, node);
 }
 

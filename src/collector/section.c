@@ -358,9 +358,6 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	if (watch_start(&watch, &section->watch, NULL))
 		section->watch = NULL;
 	drain(section);
-	/* A program that goes on is told; one that is gone does not care. */
-	if (section_state(section) != WIRE_OFF)
-		section_set_state(section, WIRE_OFF);
 	read_notes(section);
 	refine_cause(section);
 	feed_close_slice(&section->feed);

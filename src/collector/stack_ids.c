@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/stacks.h"
+#include "collector/stack_ids.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,13 +14,13 @@ enum {
 	CHAIN_MAX = 2 * WIRE_DEPTH_MAX + 64, /* frames of one stack that are believed */
 };
 
-int stacks_init(struct stacks *stacks)
+int stack_ids_init(struct stack_ids *stacks)
 {
-	*stacks = (struct stacks){.count = 1, .written = 1};
+	*stacks = (struct stack_ids){.count = 1, .written = 1};
 	stacks->table = tm_alloc_array(TABLE_FIRST, sizeof *stacks->table);
 	stacks->rows = tm_alloc_array(ROWS_FIRST, sizeof *stacks->rows);
 	if (!stacks->table || !stacks->rows) {
-		stacks_done(stacks);
+		stack_ids_done(stacks);
 		return -ENOMEM;
 	}
 	stacks->table_mask = TABLE_FIRST - 1;
@@ -28,12 +28,12 @@ int stacks_init(struct stacks *stacks)
 	return 0;
 }
 
-void stacks_done(struct stacks *stacks)
+void stack_ids_done(struct stack_ids *stacks)
 {
 	tm_free(stacks->canonical);
 	tm_free(stacks->rows);
 	tm_free(stacks->table);
-	*stacks = (struct stacks){0};
+	*stacks = (struct stack_ids){0};
 }
 
 static uint64_t row_hash(const struct trace_stack *row)
@@ -46,7 +46,7 @@ static bool rows_equal(const struct trace_stack *a, const struct trace_stack *b)
 	return a->pc == b->pc && a->parent_id == b->parent_id && a->module_id == b->module_id;
 }
 
-static int grow_table(struct stacks *stacks)
+static int grow_table(struct stack_ids *stacks)
 {
 	uint32_t mask = stacks->table_mask * 2 + 1;
 	uint32_t *table = tm_alloc_array((size_t)mask + 1, sizeof *table);
@@ -64,7 +64,7 @@ static int grow_table(struct stacks *stacks)
 	return 0;
 }
 
-static int make_room(struct stacks *stacks)
+static int make_room(struct stack_ids *stacks)
 {
 	if (stacks->count == stacks->rows_room) {
 		uint32_t room = stacks->rows_room * 2;
@@ -77,7 +77,7 @@ static int make_room(struct stacks *stacks)
 	return stacks->count > stacks->table_mask / 2 ? grow_table(stacks) : 0;
 }
 
-int stacks_add(struct stacks *stacks, const struct trace_stack *row, uint32_t *ret_id)
+int stack_ids_add(struct stack_ids *stacks, const struct trace_stack *row, uint32_t *ret_id)
 {
 	*ret_id = 0;
 	int error = make_room(stacks);
@@ -96,7 +96,7 @@ int stacks_add(struct stacks *stacks, const struct trace_stack *row, uint32_t *r
 	return 0;
 }
 
-static int cover_node(struct stacks *stacks, uint32_t node)
+static int cover_node(struct stack_ids *stacks, uint32_t node)
 {
 	if (node < stacks->canonical_count)
 		return 0;
@@ -121,7 +121,7 @@ static struct wire_node node_copy(const struct wire_map *map, uint32_t node)
 		.parent = shared->parent, .module = shared->module, .pc = shared->pc};
 }
 
-int stacks_learn(struct stacks *stacks, const struct wire_map *map, struct modules_seen *modules,
+int stack_ids_learn(struct stack_ids *stacks, const struct wire_map *map, struct modules_seen *modules,
 		 uint32_t node, uint32_t *ret_id)
 {
 	struct wire_node copies[CHAIN_MAX];
@@ -150,11 +150,11 @@ int stacks_learn(struct stacks *stacks, const struct wire_map *map, struct modul
 	}
 	while (depth--) {
 		struct trace_stack row = {
-			.parent_id = stacks_known(stacks, copies[depth].parent),
+			.parent_id = stack_ids_known(stacks, copies[depth].parent),
 			.module_id = modules_seen_id(modules, copies[depth].module),
 			.pc = copies[depth].pc,
 		};
-		error = stacks_add(stacks, &row, &stacks->canonical[ids[depth]]);
+		error = stack_ids_add(stacks, &row, &stacks->canonical[ids[depth]]);
 		if (error)
 			return error;
 	}
