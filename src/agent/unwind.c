@@ -236,7 +236,7 @@ static void collect(struct lane *lane, struct walk *walk, struct collected *ret)
 		result = step(lane, walk, frame);
 	}
 	ret->fresh = fresh;
-	ret->kept = kept;
+	ret->kept = result == STEP_ON ? kept : 0; /* an end of its own stands on nothing */
 	ret->end = result;
 	ret->next_pc = walk->pc;
 	ret->next_sp = walk->sp;
@@ -455,4 +455,29 @@ enum seek_result unwind_seek(struct lane *lane, const struct call_site *site, ui
 	lane->safe_low = safe_low;
 	lane->safe_high = safe_high;
 	return found;
+}
+
+static void complain(const char *what)
+{
+	sys_write(2, what, strlen(what));
+	sys_exit_group(99);
+}
+
+/* Every frame of the node's path against plain stepping, up to a mark or the end. */
+void unwind_check(struct lane *lane, const struct call_site *site, uint32_t node)
+{
+	struct walk walk = {.pc = site->pc, .sp = site->sp, .bp = site->bp};
+	walk.generation = atomic_load_explicit(&agent.generation, memory_order_acquire);
+	enum step_result result = STEP_ON;
+	const struct wire_node *nodes = agent.map.nodes;
+	while (node && nodes[node].module != WIRE_MODULE_MARK) {
+		if (result != STEP_ON || nodes[node].pc != walk.pc)
+			complain("tidemark check: a remembered stack differs from plain stepping\n");
+		struct memo_frame frame = {0};
+		result = step(lane, &walk, &frame);
+		node = nodes[node].parent;
+	}
+	if (!node && result == STEP_ON)
+		complain("tidemark check: a remembered stack is too short\n");
+	atomic_fetch_add_explicit(&lane->stream->unwinds, 1, memory_order_relaxed);
 }

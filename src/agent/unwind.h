@@ -35,9 +35,24 @@ static inline void unwind_forget(struct lane *lane)
 	lane->memo.lost_words = false;
 }
 
+/*
+ * Test builds. AGENT_CHECK compares every unwind with plain stepping and ends
+ * the program with a message if they differ; AGENT_MUTATE leaves the
+ * verification out, so that the comparison can be seen to fail.
+ */
+#ifndef AGENT_CHECK
+#define AGENT_CHECK 0
+#endif
+#ifndef AGENT_MUTATE
+#define AGENT_MUTATE 0
+#endif
+void unwind_check(struct lane *lane, const struct call_site *site, uint32_t node);
+
 /* Index of the bad word nearest the leaf among words[0, end), or -1: strictly leaf to root. */
 static inline int32_t memo_verify(const struct memo_word *words, uint32_t end)
 {
+	if (AGENT_MUTATE)
+		return -1;
 	const struct memo_word *w = words + end;
 	while (w - words >= 4) {
 		if (*(volatile uint64_t *)w[-1].address != w[-1].value)
@@ -59,7 +74,7 @@ static inline int32_t memo_verify(const struct memo_word *words, uint32_t end)
 }
 
 /* The steady case inline: same leaf, nothing changed above it. */
-static inline uint32_t unwind(struct lane *lane, const struct call_site *site)
+static inline uint32_t unwind_memo(struct lane *lane, const struct call_site *site)
 {
 	struct memo *memo = &lane->memo;
 	if (likely(memo->count) &&
@@ -72,4 +87,12 @@ static inline uint32_t unwind(struct lane *lane, const struct call_site *site)
 			return leaf->node;
 	}
 	return unwind_walk(lane, site);
+}
+
+static inline uint32_t unwind(struct lane *lane, const struct call_site *site)
+{
+	uint32_t node = unwind_memo(lane, site);
+	if (AGENT_CHECK)
+		unwind_check(lane, site, node);
+	return node;
 }
