@@ -69,8 +69,8 @@ static bool demangle_d(const char *name, char *out, size_t out_bytes)
  */
 static size_t without_clone(const char *name)
 {
-	static const char *const endings[] = {".constprop.", ".isra.",	   ".part.",
-					      ".cold",	     ".lto_priv.", ".llvm."};
+	static const char *const endings[] = {".constprop.", ".isra.",     ".part.",
+					      ".cold",       ".lto_priv.", ".llvm."};
 	const char *cut = NULL;
 	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
 		const char *found = strstr(name + (*name != '\0'), endings[i]);

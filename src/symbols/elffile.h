@@ -14,7 +14,7 @@ enum { ELFFILE_BUILD_ID_MAX = 64 };
 
 struct elffile {
 	Elf *elf; /* NULL = not open */
-	int fd;	  /* -1 for an image in memory */
+	int fd;   /* -1 for an image in memory */
 	uint8_t build_id[ELFFILE_BUILD_ID_MAX];
 	uint32_t build_id_bytes; /* 0 = it has none */
 };

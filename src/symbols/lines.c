@@ -21,7 +21,7 @@ enum { UNITS_MAX = 1 << 20, RANGES_MAX = 1 << 16, NAME_ROOM = 32 * 1024, LOOK_BA
 
 struct unit {
 	Dwarf_Die skeleton; /* has the line table */
-	Dwarf_Die body;	    /* has the entries; the same unless they were split off */
+	Dwarf_Die body;     /* has the entries; the same unless they were split off */
 	bool is_loaded, is_bad;
 	struct scopes scopes;
 };

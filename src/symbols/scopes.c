@@ -96,7 +96,7 @@ static bool may_hold_code(int tag)
 /* What one level of the walk remembers. */
 struct level {
 	Dwarf_Die die;
-	uint32_t depth;	  /* of scopes found here */
+	uint32_t depth;   /* of scopes found here */
 	size_t function;  /* where the function that encloses this level began; SIZE_MAX = none */
 	bool is_function; /* this level's entry is that function */
 };

@@ -13,7 +13,7 @@
 
 struct scope {
 	uint64_t low, high; /* [low, high) */
-	uint32_t depth;	    /* 0 = the function itself, then what is inlined into it, and so on */
+	uint32_t depth;     /* 0 = the function itself, then what is inlined into it, and so on */
 	Dwarf_Off die;
 };
 

@@ -15,6 +15,7 @@
 #include "symbols/elffile.h"
 #include "symbols/host.h"
 #include "symbols/lines.h"
+#include "symbols/set.h"
 #include "symbols/strpool.h"
 #include "symbols/table.h"
 
@@ -184,7 +185,7 @@ static void load_lines(struct symbols *s, struct symbols_module *module)
 {
 	struct lines_limits limits = {.max_bytes = s->options.max_bytes,
 				      .budget_ns = &s->lines_budget_ns};
-	if (s->options.no_lines || !lines_open(&module->lines, &module->file, &limits))
+	if (!s->options.lines_here || !lines_open(&module->lines, &module->file, &limits))
 		return;
 	if (s->options.debug_file_lines && open_debug_file(s, module) &&
 	    lines_open(&module->lines, &module->debug, &limits))
@@ -258,8 +259,8 @@ int symbols_open(struct symbols *s, const char *path, const uint8_t *build_id,
 		int code = open_file(s, module, &module->failure);
 		if (!code)
 			code = load_names(s, module, &module->failure);
-		if (code && s->options.warn)
-			s->options.warn(s->options.warn_ctx, module->failure.text);
+		if (code)
+			set_warn(s, module->failure.text);
 	}
 	if (module->failure.code) {
 		if (err)
@@ -288,4 +289,32 @@ size_t symbols_lookup(struct symbols *s, struct symbols_module *module, uint64_t
 		return 0;
 	frames[0] = (struct symbols_frame){.function = function, .source = module->table.source};
 	return 1;
+}
+
+bool set_wants_lines(const struct symbols *s)
+{
+	return !s->options.no_lines && !s->options.lines_here;
+}
+
+void set_become_worker(struct symbols *s, symbols_warn_fn warn, void *warn_ctx)
+{
+	s->options.lines_here = true;
+	s->options.warn = warn;
+	s->options.warn_ctx = warn_ctx;
+}
+
+uint64_t set_lines_budget_ns(const struct symbols *s)
+{
+	return s->lines_budget_ns;
+}
+
+struct strpool *set_strings(struct symbols *s)
+{
+	return s->strings;
+}
+
+void set_warn(struct symbols *s, const char *sentence)
+{
+	if (s->options.warn)
+		s->options.warn(s->options.warn_ctx, sentence);
 }

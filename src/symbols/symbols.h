@@ -28,11 +28,11 @@ struct symbols_options {
 	const char *root;   /* tried before the plain path, as "/proc/123/root"; NULL = none */
 	uint64_t max_bytes; /* of all symbol tables together; 0 = 512 MiB */
 	uint64_t lines_budget_ns; /* CPU time for debug information, about; 0 = 1 s */
-	bool no_lines;		  /* function names only */
-	bool debug_file_lines; /* lines of separate debug files, too: these are packed, libc's takes
-				  50 ms */
-	bool no_debug_files;   /* look into the module itself only */
-	symbols_warn_fn warn;  /* called once per module that cannot be used; may be NULL */
+	bool no_lines;            /* function names only */
+	bool lines_here;          /* read debug information in this process: see symbols_lookup() */
+	bool debug_file_lines;    /* also of separate debug files: packed, libc's takes 50 ms */
+	bool no_debug_files;      /* look into the module itself only */
+	symbols_warn_fn warn;     /* called once per module that cannot be used; may be NULL */
 	void *warn_ctx;
 };
 
@@ -41,7 +41,7 @@ struct symbols_frame {
 	const char *function; /* demangled; never NULL */
 	const char *file;     /* NULL = unknown */
 	uint32_t line, column;
-	bool inlined;	/* into the next frame of the chain */
+	bool inlined;   /* into the next frame of the chain */
 	uint8_t source; /* enum trace_symbol_source */
 };
 
@@ -65,6 +65,9 @@ TM_MUST_CHECK int symbols_open(struct symbols *s, const char *path, const uint8_
 /*
  * The frames at an ELF address (run-time address minus bias), innermost first,
  * at most SYMBOLS_CHAIN_MAX. Returns how many; 0 = unknown. O(log symbols).
+ * Files, lines and inlined frames only with options.lines_here, and that only
+ * where a crash is no harm: libdw does not withstand every damaged file.
+ * symbols_resolve() reads debug information in a process of its own.
  */
 size_t symbols_lookup(struct symbols *s, struct symbols_module *module, uint64_t elf_address,
 		      struct symbols_frame frames[SYMBOLS_CHAIN_MAX]);
@@ -86,14 +89,15 @@ TM_MUST_CHECK int symbols_requests(const struct trace_stack *stacks, size_t firs
 
 struct symbols_result {
 	struct trace_symbol *symbols; /* by (module_id, address), innermost first; tm_free() it */
-	size_t count;		      /* entries in symbols[] */
-	size_t unnamed;		      /* requests without any name */
+	size_t count;                 /* entries in symbols[] */
+	size_t unnamed;               /* requests without any name */
 };
 
 /*
  * Names requests sorted as above. modules[i].module_id need not be i. A module
  * that cannot be used is no failure: its addresses stay unnamed, options.warn
- * is told. The strings in the result are borrowed from `s`. -ENOMEM only.
+ * is told. Forks and waits for the child unless options.no_lines. The strings in the result are
+ * borrowed from `s`. -ENOMEM only.
  */
 TM_MUST_CHECK int symbols_resolve(struct symbols *s, const struct trace_module *modules,
 				  size_t module_count, const struct symbols_request *requests,

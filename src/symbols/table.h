@@ -7,8 +7,8 @@
 struct table {
 	struct table_symbol *symbols; /* sorted by address */
 	size_t count;
-	Elf *elf;	/* borrowed: holds the names */
-	size_t names;	/* section of the names */
+	Elf *elf;       /* borrowed: holds the names */
+	size_t names;   /* section of the names */
 	uint8_t source; /* enum trace_symbol_source */
 };
 

@@ -19,21 +19,21 @@
 #include <unistd.h>
 
 static const char program[] =
-	"#include <stdio.h>\n"			       /* 1 */
-	"extern char __executable_start[];\n"	       /* 2 */
+	"#include <stdio.h>\n"                         /* 1 */
+	"extern char __executable_start[];\n"          /* 2 */
 	"__attribute__((noinline)) void probe(void)\n" /* 3 */
 	"{ printf(\"%lx\\n\", (unsigned long)((char *)__builtin_return_address(0) -\n"
-	"	 __executable_start)); }\n"				    /* 5 */
+	"	 __executable_start)); }\n"                                 /* 5 */
 	"static inline __attribute__((always_inline)) void inner(int *x)\n" /* 6 */
-	"{ ++*x;\n"							    /* 7 */
-	"  probe();\n"							    /* 8 */
-	"  ++*x; }\n"							    /* 9 */
-	"static __attribute__((noinline)) void hidden(int *x)\n"	    /* 10 */
-	"{ probe(); *x += 2; }\n"					    /* 11 */
-	"__attribute__((noinline)) void outer(int *x)\n"		    /* 12 */
-	"{ ++*x;\n"							    /* 13 */
-	"  inner(x);\n"							    /* 14 */
-	"  ++*x; }\n"							    /* 15 */
+	"{ ++*x;\n"                                                         /* 7 */
+	"  probe();\n"                                                      /* 8 */
+	"  ++*x; }\n"                                                       /* 9 */
+	"static __attribute__((noinline)) void hidden(int *x)\n"            /* 10 */
+	"{ probe(); *x += 2; }\n"                                           /* 11 */
+	"__attribute__((noinline)) void outer(int *x)\n"                    /* 12 */
+	"{ ++*x;\n"                                                         /* 13 */
+	"  inner(x);\n"                                                     /* 14 */
+	"  ++*x; }\n"                                                       /* 15 */
 	"int main(void) { int x = 0; outer(&x); hidden(&x); return x == 6 ? 0 : 1; }\n";
 
 struct bench {
@@ -85,7 +85,11 @@ static void setup(struct bench *bench, const char *compile)
 	bench->in_inner--;
 	bench->in_hidden--;
 	struct symbols_options options = {
-		.warn = note_warning, .warn_ctx = bench, .debug_file_lines = true};
+		.warn = note_warning,
+		.warn_ctx = bench,
+		.debug_file_lines = true,
+		.lines_here = true,
+	};
 	REQUIRE(symbols_new(&options, &bench->symbols, NULL) == 0);
 }
 
@@ -319,6 +323,9 @@ static void whole_trace(void)
 {
 	struct bench bench;
 	setup(&bench, COMPILE_DEBUG);
+	struct symbols *symbols;
+	struct symbols_options options = {.warn = note_warning, .warn_ctx = &bench};
+	REQUIRE(symbols_new(&options, &symbols, NULL) == 0);
 	const uint64_t bias = 0x555500000000;
 	const struct trace_module modules[] = {
 		{0},
@@ -340,7 +347,7 @@ static void whole_trace(void)
 	/* hidden, inner (once), and one in the library that is not there */
 	REQUIRE(count == 3);
 	struct symbols_result result;
-	REQUIRE(symbols_resolve(bench.symbols, modules, 3, requests, count, &result, NULL) == 0);
+	REQUIRE(symbols_resolve(symbols, modules, 3, requests, count, &result, NULL) == 0);
 	REQUIRE(result.count == 3);
 	CHECK_EQ_U64(result.unnamed, 1);
 	CHECK_EQ_U64(bench.warnings, 1);
@@ -352,6 +359,7 @@ static void whole_trace(void)
 	CHECK_EQ_U64(result.symbols[inner + 1].line, 14);
 	tm_free(result.symbols);
 	tm_free(requests);
+	symbols_free(symbols);
 	teardown(&bench);
 }
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder know of a struct symbols beyond its front door. */
+#pragma once
+
+#include "symbols/strpool.h"
+#include "symbols/symbols.h"
+
+/* Lines are wanted, but not in this process. */
+bool set_wants_lines(const struct symbols *s);
+/* This process may crash: read debug information here, and send warnings there. */
+void set_become_worker(struct symbols *s, symbols_warn_fn warn, void *warn_ctx);
+uint64_t set_lines_budget_ns(const struct symbols *s);
+struct strpool *set_strings(struct symbols *s);
+void set_warn(struct symbols *s, const char *sentence);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Debug information is read in a child process that streams its answers back:
+ *
+ *   child: open, look up ──> records in a pipe ──> parent: check, intern, tell
+ *
+ * Records are a struct record and its texts. 'M' says that all requests up to a
+ * module's last are answered; what follows the last 'M' of a child that died is
+ * thrown away. The child may have been taken over by a hostile file: the parent
+ * believes nothing it says about sizes and numbers.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "symbols/resolve.h"
+#include "symbols/set.h"
+
+enum { FLUSH_BYTES = 64 * 1024, TEXT_MAX = 64 * 1024, WARNINGS_MAX = 1000 };
+/* Beyond its CPU limit the child may still hang on a dead network disk. */
+#define SILENCE_MAX_MS (30 * 1000)
+
+enum { KIND_FRAME = 'F', KIND_UNNAMED = 'U', KIND_MODULE = 'M', KIND_WARNING = 'W' };
+
+struct record {
+	uint8_t kind, inlined, source, reserved;
+	uint32_t line, column;
+	uint32_t function_bytes, file_bytes; /* of the texts that follow */
+	uint32_t reserved2;
+	uint64_t number; /* of the request; of 'M' how many are done */
+};
+
+/* ---- the child ---- */
+
+struct sender {
+	int fd;
+	struct text out;
+};
+
+static int flush(struct sender *sender)
+{
+	int code = text_error(&sender->out);
+	if (!code)
+		code = io_write(sender->fd, text_string(&sender->out), sender->out.length);
+	text_clear(&sender->out);
+	return code;
+}
+
+static void put_record(struct sender *sender, struct record record, const char *function,
+		       const char *file)
+{
+	record.function_bytes = function ? (uint32_t)strnlen(function, TEXT_MAX) : 0;
+	record.file_bytes = file ? (uint32_t)strnlen(file, TEXT_MAX) : 0;
+	text_put_bytes(&sender->out, &record, sizeof record);
+	text_put_bytes(&sender->out, function, record.function_bytes);
+	text_put_bytes(&sender->out, file, record.file_bytes);
+}
+
+static int send_frames(void *ctx, size_t request, const struct symbols_frame *frames, size_t count)
+{
+	struct sender *sender = ctx;
+	if (!count)
+		put_record(sender, (struct record){.kind = KIND_UNNAMED, .number = request}, NULL,
+			   NULL);
+	for (size_t i = 0; i < count; i++) {
+		struct record record = {
+			.kind = KIND_FRAME,
+			.inlined = i + 1 < count,
+			.source = frames[i].source,
+			.line = frames[i].line,
+			.column = frames[i].column,
+			.number = request,
+		};
+		put_record(sender, record, frames[i].function, frames[i].file);
+	}
+	return sender->out.length >= FLUSH_BYTES ? flush(sender) : 0;
+}
+
+static int send_module(void *ctx, size_t requests_done)
+{
+	struct sender *sender = ctx;
+	put_record(sender, (struct record){.kind = KIND_MODULE, .number = requests_done}, NULL,
+		   NULL);
+	return flush(sender);
+}
+
+static void send_warning(void *ctx, const char *sentence)
+{
+	put_record(ctx, (struct record){.kind = KIND_WARNING}, sentence, NULL);
+}
+
+static _Noreturn void run_child(const struct resolve_batch *batch, size_t from, int fd)
+{
+	struct sender sender = {.fd = fd};
+	uint64_t seconds = set_lines_budget_ns(batch->symbols) / 1000000000u + 3;
+	struct rlimit none = {0}, cpu = {.rlim_cur = seconds, .rlim_max = seconds};
+	setrlimit(RLIMIT_CORE, &none);
+	setrlimit(RLIMIT_CPU, &cpu);
+	set_become_worker(batch->symbols, send_warning, &sender);
+	int code =
+		resolve_here(batch, from, batch->request_count, send_frames, send_module, &sender);
+	_exit(code ? 1 : 0);
+}
+
+/* ---- the parent ---- */
+
+struct receiver {
+	const struct resolve_batch *batch;
+	resolve_frames_fn on_frames;
+	void *ctx;
+	struct text in;    /* of the open module */
+	size_t next;       /* the request that must be answered next */
+	size_t done;       /* requests up to the last 'M' */
+	unsigned warnings; /* so far: a mad child is not heard for ever */
+	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
+	size_t frame_count;
+};
+
+static const char *intern(struct receiver *receiver, const char *text, size_t bytes)
+{
+	return strpool_intern(set_strings(receiver->batch->symbols), text, bytes);
+}
+
+static int take_frame(struct receiver *receiver, const struct record *record, const char *texts)
+{
+	if (record->number != receiver->next || receiver->next >= receiver->batch->request_count ||
+	    receiver->frame_count == SYMBOLS_CHAIN_MAX || !record->function_bytes)
+		return -EBADMSG;
+	struct symbols_frame frame = {
+		.function = intern(receiver, texts, record->function_bytes),
+		.line = record->line,
+		.column = record->column,
+		.inlined = record->inlined != 0,
+		.source = record->source,
+	};
+	if (record->file_bytes)
+		frame.file = intern(receiver, texts + record->function_bytes, record->file_bytes);
+	if (!frame.function || (record->file_bytes && !frame.file))
+		return -ENOMEM;
+	receiver->frames[receiver->frame_count++] = frame;
+	if (frame.inlined)
+		return 0;
+	int code = receiver->on_frames(receiver->ctx, receiver->next++, receiver->frames,
+				       receiver->frame_count);
+	receiver->frame_count = 0;
+	return code;
+}
+
+static void take_warning(struct receiver *receiver, const struct record *record, const char *texts)
+{
+	const char *sentence = intern(receiver, texts, record->function_bytes);
+	if (sentence && receiver->warnings++ < WARNINGS_MAX)
+		set_warn(receiver->batch->symbols, sentence);
+}
+
+static int take(struct receiver *receiver, const struct record *record, const char *texts)
+{
+	switch (record->kind) {
+	case KIND_FRAME:
+		return take_frame(receiver, record, texts);
+	case KIND_UNNAMED:
+		if (record->number != receiver->next || receiver->frame_count ||
+		    receiver->next >= receiver->batch->request_count)
+			return -EBADMSG;
+		return receiver->on_frames(receiver->ctx, receiver->next++, NULL, 0);
+	case KIND_WARNING:
+		take_warning(receiver, record, texts);
+		return 0;
+	case KIND_MODULE:
+		if (record->number != receiver->next || receiver->frame_count)
+			return -EBADMSG;
+		receiver->done = receiver->next;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+/* The bytes of the record at `at`, 0 if it is not whole yet, or -EBADMSG. */
+static ssize_t record_at(const struct text *in, size_t at, struct record *ret_record)
+{
+	if (in->length - at < sizeof *ret_record)
+		return 0;
+	memcpy(ret_record, in->data + at, sizeof *ret_record);
+	if (ret_record->function_bytes > TEXT_MAX || ret_record->file_bytes > TEXT_MAX)
+		return -EBADMSG;
+	size_t bytes = sizeof *ret_record + ret_record->function_bytes + ret_record->file_bytes;
+	return in->length - at < bytes ? 0 : (ssize_t)bytes;
+}
+
+/* Where the last 'M' ends: only whole modules are told. */
+static ssize_t whole_modules(const struct text *in)
+{
+	ssize_t end = 0, bytes = 0;
+	struct record record;
+	for (size_t at = 0; (bytes = record_at(in, at, &record)) > 0;) {
+		at += (size_t)bytes;
+		if (record.kind == KIND_MODULE)
+			end = (ssize_t)at;
+	}
+	return bytes < 0 ? bytes : end;
+}
+
+/* Tells what is complete, keeps the rest. */
+static int take_all(struct receiver *receiver)
+{
+	ssize_t end = whole_modules(&receiver->in);
+	if (end <= 0)
+		return (int)end;
+	int code = 0;
+	for (size_t at = 0; !code && at < (size_t)end;) {
+		struct record record;
+		ssize_t bytes = record_at(&receiver->in, at, &record);
+		code = take(receiver, &record, receiver->in.data + at + sizeof record);
+		at += (size_t)bytes;
+	}
+	receiver->in.length -= (size_t)end;
+	memmove(receiver->in.data, receiver->in.data + end, receiver->in.length);
+	return code;
+}
+
+static int receive(struct receiver *receiver, int fd)
+{
+	char bytes[FLUSH_BYTES];
+	for (;;) {
+		struct pollfd wait = {.fd = fd, .events = POLLIN};
+		int ready = poll(&wait, 1, SILENCE_MAX_MS);
+		if (ready < 0 && errno == EINTR)
+			continue;
+		ssize_t got = ready > 0 ? read(fd, bytes, sizeof bytes) : 0;
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return 0;
+		text_put_bytes(&receiver->in, bytes, (size_t)got);
+		int code = text_error(&receiver->in);
+		/* Looking again is worth it only when a module may have been completed. */
+		if (!code && got < FLUSH_BYTES)
+			code = take_all(receiver);
+		if (code)
+			return code;
+	}
+}
+
+/* With all signals blocked, so that the parent's handlers never run in the child. */
+static pid_t start(const struct resolve_batch *batch, size_t from, int *ret_fd)
+{
+	int ends[2];
+	if (pipe(ends))
+		return -1;
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid_t child = fork();
+	if (child == 0) {
+		close(ends[0]);
+		run_child(batch, from, ends[1]);
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	close(ends[1]);
+	if (child < 0)
+		close(ends[0]);
+	*ret_fd = ends[0];
+	return child;
+}
+
+int worker_resolve(const struct resolve_batch *batch, size_t from, resolve_frames_fn on_frames,
+		   void *ctx, size_t *ret_done)
+{
+	int fd = -1;
+	pid_t child = start(batch, from, &fd);
+	if (child < 0)
+		return 0; /* nothing is done: the caller goes on without debug information */
+	struct receiver *receiver = tm_alloc(sizeof *receiver);
+	int code = -ENOMEM;
+	if (receiver) {
+		*receiver = (struct receiver){.batch = batch,
+					      .on_frames = on_frames,
+					      .ctx = ctx,
+					      .next = from,
+					      .done = from};
+		code = receive(receiver, fd);
+		if (!code)
+			code = take_all(receiver);
+		*ret_done = receiver->done;
+		text_done(&receiver->in);
+	}
+	tm_free(receiver);
+	close(fd);
+	kill(child, SIGKILL); /* it has ended, or hangs */
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return code == -EBADMSG ? 0 : code;
+}
