@@ -121,7 +121,7 @@ static void take_fork(struct extra *extra, const struct copied *in, bool done)
 	extra->forks += pid != 0;
 	if (!extra->fork)
 		return;
-	feed_flush(extra->feed);
+	feed_flush(extra->feed, true);
 	extra->fork(extra->ctx, in->cursor->thread_id, pid, done);
 }
 

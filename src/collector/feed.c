@@ -13,12 +13,14 @@ int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
 	feed->map = map;
 	modules_seen_init(&feed->modules);
 	stamp_clock_init(&feed->clock, tsc, earlier);
-	int error = stack_ids_init(&feed->stacks);
+	feed->repair = repair_new();
+	int error = feed->repair ? stack_ids_init(&feed->stacks) : -ENOMEM;
 	if (error)
-		return tm_fail(err, error, "out of memory for the stacks of the recording");
-	error = model_new(&(struct model_options){0}, &feed->model, err);
+		tm_fail(err, error, "out of memory for the recording");
+	else
+		error = model_new(&(struct model_options){0}, &feed->model, err);
 	if (error)
-		stack_ids_done(&feed->stacks);
+		feed_done(feed);
 	return error;
 }
 
@@ -28,6 +30,7 @@ void feed_done(struct feed *feed)
 	stack_ids_done(&feed->stacks);
 	modules_seen_done(&feed->modules);
 	feed->threads = tm_free(feed->threads);
+	feed->repair = repair_free(feed->repair);
 }
 
 static void fail(struct feed *feed, int error)
@@ -83,22 +86,38 @@ static void take_slice(struct feed *feed)
 		trace_writer_slice(feed->writer, &slice);
 }
 
-void feed_flush(struct feed *feed)
+/* Events of the batch that may be applied now. */
+static size_t ripe_count(const struct feed *feed, bool all)
 {
 	size_t count = feed->count;
-	if (!count)
+	if (all || !feed->mixed)
+		return count;
+	uint64_t end_ns = feed->batch[count - 1].time_ns;
+	while (count && feed->batch[count - 1].time_ns + REPAIR_WINDOW_NS > end_ns)
+		count--;
+	return count ? count : feed->count;
+}
+
+void feed_flush(struct feed *feed, bool all)
+{
+	if (!feed->count)
 		return;
-	feed->count = 0;
+	if (feed->mixed)
+		feed->repaired += repair_order(feed->repair, feed->model, feed->batch, feed->count);
+	size_t count = ripe_count(feed, all), rest = feed->count - count;
 	feed_write_names(feed);
 	int error = model_apply(feed->model, feed->batch, count, &feed->why);
 	if (error) {
 		fail(feed, error);
-		return;
+	} else {
+		feed->events += count;
+		trace_writer_events(feed->writer, feed->batch, count);
+		if (model_slice_due(feed->model))
+			take_slice(feed);
 	}
-	feed->events += count;
-	trace_writer_events(feed->writer, feed->batch, count);
-	if (model_slice_due(feed->model))
-		take_slice(feed);
+	memmove(feed->batch, feed->batch + count, rest * sizeof *feed->batch);
+	feed->count = rest;
+	feed->mixed = rest > 0;
 }
 
 uint32_t feed_thread(struct feed *feed, uint32_t tid, uint64_t time_ns)
@@ -143,7 +162,6 @@ void feed_thread_end(struct feed *feed, uint32_t thread_id, uint64_t time_ns)
 
 void feed_map_event(struct feed *feed, const struct trace_map_event *event)
 {
-	feed_flush(feed);
 	feed_write_names(feed);
 	int error = model_apply_map(feed->model, event, &feed->why);
 	if (error)
@@ -154,14 +172,14 @@ void feed_map_event(struct feed *feed, const struct trace_map_event *event)
 
 void feed_sample(struct feed *feed, const struct trace_sample *sample)
 {
-	feed_flush(feed);
 	model_apply_sample(feed->model, sample);
 	trace_writer_sample(feed->writer, sample);
 }
 
 void feed_tick(struct feed *feed)
 {
-	feed_flush(feed);
+	feed_flush(feed, !feed->fresh);
+	feed->fresh = false;
 	feed_write_names(feed);
 	if (model_slice_due(feed->model))
 		take_slice(feed);
@@ -170,7 +188,7 @@ void feed_tick(struct feed *feed)
 
 void feed_close_slice(struct feed *feed)
 {
-	feed_flush(feed);
+	feed_flush(feed, true);
 	feed_write_names(feed);
 	take_slice(feed);
 }

@@ -8,13 +8,14 @@
 
 #include "base/error.h"
 #include "collector/modules_seen.h"
+#include "collector/repair.h"
 #include "collector/stack_ids.h"
 #include "collector/stamp.h"
 #include "model/model.h"
 #include "trace/trace.h"
 #include "wire/pool.h"
 
-enum { FEED_BATCH = 1024 };
+enum { FEED_BATCH = REPAIR_EVENTS_MAX };
 
 struct feed {
 	const struct wire_map *map;
@@ -28,6 +29,10 @@ struct feed {
 	uint64_t last_ns;     /* time never falls from event to event */
 	uint64_t events;      /* heap events applied */
 	uint64_t bad_events;  /* words that were no event */
+	uint64_t repaired;    /* events whose order was put right */
+	struct repair *repair;
+	bool mixed;           /* the batch has events of several threads */
+	bool fresh;           /* something was put into the batch since the last tick */
 	int error;            /* sticky: of the model or for lack of memory; the writer keeps its own */
 	struct tm_error why;
 	size_t count; /* events in batch[] */
@@ -39,8 +44,22 @@ TM_MUST_CHECK int feed_init(struct feed *feed, const struct wire_map *map, bool 
 			    const struct stamp_pair *earlier, struct tm_error *err);
 void feed_done(struct feed *feed);
 
-/* The next free place in the batch; flushes when it is full. Fill it, then feed_commit(). */
-void feed_flush(struct feed *feed);
+/*
+ * Applies and writes the batch. Unless `all`, the last microsecond of it stays:
+ * an event that belongs before it may come in the next pass.
+ */
+void feed_flush(struct feed *feed, bool all);
+
+/* The next place in the batch, to be filled by the caller. */
+static inline struct trace_event *feed_place(struct feed *feed, uint32_t thread_id)
+{
+	if (__builtin_expect(feed->count == FEED_BATCH, 0))
+		feed_flush(feed, false);
+	if (feed->count && feed->batch[feed->count - 1].thread_id != thread_id)
+		feed->mixed = true;
+	feed->fresh = true;
+	return &feed->batch[feed->count++];
+}
 
 /* New stacks and modules to the writer: before the events that refer to them. */
 void feed_write_names(struct feed *feed);
@@ -67,7 +86,7 @@ void feed_thread_name(struct feed *feed, uint32_t thread_id, const char name[16]
 void feed_thread_end(struct feed *feed, uint32_t thread_id, uint64_t time_ns);
 void feed_map_event(struct feed *feed, const struct trace_map_event *event);
 void feed_sample(struct feed *feed, const struct trace_sample *sample);
-/* Slices that are due; what is buffered becomes durable. At least every 100 ms. */
+/* What is buffered becomes durable. Twice in 100 ms, since an event may miss one. */
 void feed_tick(struct feed *feed);
 /* The last slice. Symbols and the end record are the caller's. */
 void feed_close_slice(struct feed *feed);

@@ -69,13 +69,6 @@ static uint64_t second_stamp(const struct merge *merge)
 	return stamp;
 }
 
-static inline struct trace_event *new_event(struct feed *feed)
-{
-	if (feed->count == FEED_BATCH)
-		feed_flush(feed);
-	return &feed->batch[feed->count++];
-}
-
 /* Words that are no event: the rest of the chunk cannot be read. */
 static const uint64_t *skip_bad(struct merge *merge, struct cursor *cursor)
 {
@@ -137,7 +130,7 @@ static inline struct decoded decode(uint64_t w0, uint64_t w1, const uint64_t *at
 static inline void put_heap_event(struct feed *feed, const struct cursor *cursor, uint64_t stamp,
 				  uint64_t w0, const struct decoded *in)
 {
-	struct trace_event *event = new_event(feed);
+	struct trace_event *event = feed_place(feed, cursor->thread_id);
 	uint8_t api = w0 >> 4 & 15;
 	*event = (struct trace_event){
 		.time_ns = feed_time(feed, stamp),

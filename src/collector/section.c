@@ -20,8 +20,8 @@
 #include "collector/watch.h"
 
 enum {
-	TICK_NS = 50 * 1000 * 1000,
-	SLEEP_MAX_NS = 50 * 1000 * 1000,
+	TICK_NS = 30 * 1000 * 1000,
+	SLEEP_MAX_NS = 30 * 1000 * 1000,
 	SLEEP_LEAST_NS = 200 * 1000,
 	LAST_PASSES_MAX = 64, /* after the end: more come only if somebody plays with the memory */
 	STOP_GRACE_NS = 20 * 1000 * 1000,
