@@ -40,6 +40,12 @@ enum agent_state {
 	AGENT_ON = 2,
 };
 
+enum agent_clock {
+	AGENT_CLOCK_TSC = 0,
+	AGENT_CLOCK_NS = 1,
+	AGENT_CLOCK_FROZEN = 2,
+};
+
 enum {
 	AGENT_SLOTS = 16384,  /* thread table; a power of two */
 	AGENT_PAGE = 4096,
@@ -78,6 +84,8 @@ struct agent {
 	uint32_t no_stack_id;        /* set once in init */
 	uint32_t own_instance;       /* set once in init: the agent's own module instance */
 	_Atomic uint32_t shared_tls; /* atomic: threads without own thread pointer exist: ask the kernel who we are */
+	_Atomic uint32_t slow_clock; /* atomic: enum agent_clock */
+	_Atomic uint64_t frozen_stamp; /* atomic: counts on where no clock may be read */
 	_Atomic uint32_t seccomp;    /* atomic: a filter was installed: no system calls */
 	_Atomic uint32_t arena_lock; /* atomic */
 	_Atomic uintptr_t arena_next, arena_end; /* atomic: bump allocator */

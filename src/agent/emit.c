@@ -28,7 +28,20 @@ static uint64_t now_ns(void)
 
 uint64_t emit_stamp_slow(void)
 {
-	return agent_may_call() ? now_ns() : 0;
+	if (atomic_load_explicit(&agent.slow_clock, memory_order_relaxed) == AGENT_CLOCK_NS &&
+	    agent_may_call())
+		return now_ns();
+	return atomic_fetch_add_explicit(&agent.frozen_stamp, 1, memory_order_relaxed);
+}
+
+void emit_freeze_clock(void)
+{
+	bool ns = agent.map.options & WIRE_OPT_CLOCK_NS;
+	if (atomic_load(&agent.state) != AGENT_ON || atomic_load(&agent.frozen_stamp))
+		return;
+	atomic_store(&agent.frozen_stamp, ns ? now_ns() : read_tsc());
+	if (!ns)
+		atomic_store(&agent.slow_clock, AGENT_CLOCK_FROZEN);
 }
 
 void agent_switch_off(enum wire_off_reason reason)

@@ -10,13 +10,11 @@
 
 enum { EMIT_WORDS = 4 }; /* what an ordinary event may need */
 
-static inline uint64_t emit_stamp(void)
-{
-	return read_tsc();
-}
-
-/* Stamp when the TSC is not to be trusted; a system call or nothing. */
+/* Stamp when the TSC is not to be read: the kernel's clock, or a mere count when that is forbidden too. */
 uint64_t emit_stamp_slow(void);
+
+/* From now on no clock: events keep their order, time stands still. Call while it can still be read. */
+void emit_freeze_clock(void);
 
 /* A new chunk for the lane; waits, drops or switches off. False: nothing can be emitted. */
 bool emit_refill(struct lane *lane, uint32_t words);
@@ -26,8 +24,9 @@ void agent_switch_off(enum wire_off_reason reason);
 
 static inline uint64_t emit_head(enum wire_op op, enum wire_api api)
 {
-	uint64_t stamp = unlikely(agent.map.options & WIRE_OPT_CLOCK_NS) ? emit_stamp_slow()
-									 : read_tsc();
+	uint64_t stamp = unlikely(atomic_load_explicit(&agent.slow_clock, memory_order_relaxed))
+				 ? emit_stamp_slow()
+				 : read_tsc();
 	return stamp << 8 | (uint64_t)api << 4 | op;
 }
 

@@ -6,11 +6,14 @@
  */
 #include "agent/entry.h"
 
-#include <linux/sched.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
 
 #include "agent/memory_ops.h"
 #include "agent/rows.h"
 #include "agent/sys.h"
+
+enum { SYSCALL_SECCOMP = 317 };
 
 /* Unresolved only before the first hook of all ran: a constructor that came before ours. */
 #define RESOLVE(function)                        \
@@ -165,7 +168,8 @@ EXPORT int pthread_setname_np(uintptr_t thread, const char *name)
  * tail jump, whatever the number of arguments:
  *   clone    a thread that shares its maker's thread pointer: from then on the
  *            kernel is asked who is calling
- *   prctl, syscall   a seccomp filter is being installed: no system calls from now on
+ *   prctl, syscall   a seccomp filter is being installed: no system calls from now on;
+ *            or reading the time-stamp counter is being forbidden
  */
 __attribute__((used)) static void pass_resolve(void)
 {
@@ -177,9 +181,29 @@ __attribute__((used)) static void saw_shared_thread(void)
 	atomic_store(&agent.shared_tls, 1);
 }
 
-__attribute__((used)) static void saw_seccomp(void)
+/* Strict mode takes the time-stamp counter away too. */
+static void saw_seccomp(bool strict)
 {
+	if (strict || agent.map.options & WIRE_OPT_CLOCK_NS)
+		emit_freeze_clock();
 	atomic_store(&agent.seccomp, 1);
+}
+
+__attribute__((used)) static void saw_prctl(int option, unsigned long argument)
+{
+	if (option == PR_SET_SECCOMP)
+		saw_seccomp(argument == SECCOMP_MODE_STRICT);
+	else if (argument == PR_TSC_SIGSEGV)
+		emit_freeze_clock();
+}
+
+__attribute__((used)) static void saw_syscall(long number, unsigned long first,
+					      unsigned long second)
+{
+	if (number == SYSCALL_SECCOMP)
+		saw_seccomp(first == SECCOMP_SET_MODE_STRICT);
+	else if (first == PR_SET_SECCOMP || first == PR_SET_TSC)
+		saw_prctl((int)first, second);
 }
 
 /* Calls `helper` with all argument registers kept. */
@@ -207,14 +231,15 @@ PASS_THROUGH(clone, "	mov %edx, %r11d\n"
 		    "	and $0x84100, %r11d\n"
 		    "	cmp $0x100, %r11d\n"
 		    "	jne 1f\n" KEEPING_ARGUMENTS("saw_shared_thread"));
-/* PR_SET_SECCOMP 22. */
+/* PR_SET_SECCOMP 22, PR_SET_TSC 26. */
 PASS_THROUGH(prctl, "	cmp $22, %edi\n"
-		    "	jne 1f\n" KEEPING_ARGUMENTS("saw_seccomp"));
-/* seccomp is 317; prctl 157 with 22. */
+		    "	je 3f\n"
+		    "	cmp $26, %edi\n"
+		    "	jne 1f\n"
+		    "3:\n" KEEPING_ARGUMENTS("saw_prctl"));
+/* seccomp is 317, prctl 157. */
 PASS_THROUGH(syscall, "	cmp $317, %edi\n"
 		      "	je 3f\n"
 		      "	cmp $157, %edi\n"
 		      "	jne 1f\n"
-		      "	cmp $22, %esi\n"
-		      "	jne 1f\n"
-		      "3:\n" KEEPING_ARGUMENTS("saw_seccomp"));
+		      "3:\n" KEEPING_ARGUMENTS("saw_syscall"));

@@ -127,6 +127,8 @@ static bool begin_session(uint32_t forked)
 	agent_fixed.follow_fork = (agent.map.options & WIRE_OPT_FOLLOW_FORK) != 0;
 	agent_fixed.no_maps = (agent.map.options & WIRE_OPT_NO_MAPS) != 0;
 	agent_fixed.pid = (uint32_t)sys_getpid();
+	if (agent.map.options & WIRE_OPT_CLOCK_NS)
+		atomic_store(&agent.slow_clock, AGENT_CLOCK_NS);
 	agent.tid_offset = find_tid_offset();
 	if (!make_tables()) {
 		agent_switch_off(WIRE_OFF_NO_MEMORY);

@@ -28,7 +28,7 @@ enum {
 	MODULE_PATH_MAX = 4096,
 	MODULE_EXEC_MAX = 4,
 	MODULE_INSTANCES_REMEMBERED = 4096, /* that get their old id again */
-	MODULE_INSTANCE_MAX = 65535,	    /* beyond it: 0 */
+	MODULE_INSTANCE_MAX = 65535,        /* beyond it: 0 */
 };
 
 enum module_flags {
@@ -50,7 +50,7 @@ struct module_range {
  */
 struct module {
 	uint32_t instance; /* from 1; 0: more than MODULE_INSTANCE_MAX */
-	uint32_t flags;	   /* enum module_flags */
+	uint32_t flags;    /* enum module_flags */
 	uintptr_t start;   /* mapped range, whole pages */
 	uintptr_t end;
 	uintptr_t bias;
@@ -90,7 +90,7 @@ typedef bool (*module_peek_fn)(void *ctx, uintptr_t address, void *ret, size_t b
 
 struct modules_options {
 	const struct elf_scope *scope; /* copied */
-	uintptr_t own_dynamic;	       /* &_DYNAMIC of the agent: flags MODULE_AGENT */
+	uintptr_t own_dynamic;         /* &_DYNAMIC of the agent: flags MODULE_AGENT */
 	module_map_fn map;
 	module_peek_fn peek;
 	module_event_fn event; /* may be NULL */

@@ -38,11 +38,14 @@ void scan_init(struct scan *scan, const struct modules_options *options)
 	if (scan->scope.debug && peek(scan, scan->scope.debug, &debug, ELF_DEBUG_BYTES_V1) &&
 	    debug.map && peek(scan, debug.map, &first, sizeof first))
 		scan->main_dynamic = first.dynamic;
-	if (scan->scope.through_loader)
-		scan->main_path_bytes =
-			module_path_at(scan->main_dynamic, scan->main_path, MODULE_PATH_MAX);
-	else
+	if (!scan->scope.through_loader) {
 		scan->main_path_bytes = module_path_of_program(scan->main_path, MODULE_PATH_MAX);
+		return;
+	}
+	/* Then /proc/self/exe is the linker, whose own name for itself is argv[0]. */
+	scan->main_path_bytes =
+		module_path_at(scan->main_dynamic, scan->main_path, MODULE_PATH_MAX);
+	scan->linker_path_bytes = module_path_of_program(scan->linker_path, MODULE_PATH_MAX);
 }
 
 /*
@@ -238,25 +241,27 @@ static bool read_path(struct scan *scan, uintptr_t address, uint32_t *ret_bytes)
 	return true;
 }
 
+static bool use_path(struct scan *scan, const char *path, uint32_t bytes, struct module *ret)
+{
+	__builtin_memcpy(scan->path, path, bytes);
+	scan->path[bytes] = 0;
+	ret->path_bytes = bytes;
+	return true;
+}
+
 static bool set_path(struct scan *scan, const struct scan_entry *entry, struct module *ret)
 {
 	static const char vdso[] = "[vdso]";
 
 	ret->path = scan->path;
-	if (ret->flags & MODULE_VDSO) {
-		__builtin_memcpy(scan->path, vdso, sizeof vdso);
-		ret->path_bytes = sizeof vdso - 1;
-		return true;
-	}
-	if ((ret->flags & MODULE_MAIN) && scan->main_path_bytes) {
-		__builtin_memcpy(scan->path, scan->main_path, scan->main_path_bytes + 1);
-		ret->path_bytes = scan->main_path_bytes;
-		return true;
-	}
-	if (!entry->name) {
-		scan->path[0] = 0;
-		return true;
-	}
+	if (ret->flags & MODULE_VDSO)
+		return use_path(scan, vdso, sizeof vdso - 1, ret);
+	if ((ret->flags & MODULE_MAIN) && scan->main_path_bytes)
+		return use_path(scan, scan->main_path, scan->main_path_bytes, ret);
+	if ((ret->flags & MODULE_LINKER) && scan->linker_path_bytes)
+		return use_path(scan, scan->linker_path, scan->linker_path_bytes, ret);
+	if (!entry->name)
+		return use_path(scan, "", 0, ret);
 	return read_path(scan, entry->name, &ret->path_bytes);
 }
 

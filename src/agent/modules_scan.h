@@ -8,7 +8,7 @@
 #include "agent/modules.h"
 
 enum {
-	SCAN_HEADERS_MAX = 64,	  /* program headers of one object */
+	SCAN_HEADERS_MAX = 64,    /* program headers of one object */
 	SCAN_OBJECTS_MAX = 65536, /* a longer list is damaged */
 	SCAN_NAMESPACES_MAX = 64,
 };
@@ -36,7 +36,9 @@ struct scan {
 	void *ctx;
 	uintptr_t main_dynamic; /* tells the program in the list */
 	uint32_t main_path_bytes;
+	uint32_t linker_path_bytes; /* 0: the loader knows it itself */
 	char main_path[MODULE_PATH_MAX];
+	char linker_path[MODULE_PATH_MAX];
 	char path[MODULE_PATH_MAX]; /* of the object read last */
 	Elf64_Phdr headers[SCAN_HEADERS_MAX];
 	uint8_t notes[1024];

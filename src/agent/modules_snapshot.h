@@ -26,7 +26,7 @@ struct snapshot {
 
 struct snapshots {
 	_Atomic(struct snapshot *) current; /* NULL: an empty list */
-	struct snapshot *buffers[2];	    /* the writer's */
+	struct snapshot *buffers[2];        /* the writer's */
 };
 
 /* Writer: a buffer to fill that readers do not see yet, or NULL: no memory. */
