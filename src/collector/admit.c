@@ -95,6 +95,43 @@ static bool has_own_malloc(pid_t pid)
 
 /* ---- files ---- */
 
+/*
+ * The name is wanted for a program, and a starter has it: the starter's trace,
+ * which will be thrown away, goes elsewhere.
+ */
+static void make_way(struct session *session, const char *wanted, enum starter_role role)
+{
+	for (size_t i = 0; i < session->process_count && role == STARTER_PROGRAM; i++) {
+		struct session_process *process = &session->processes[i];
+		if (process->role == STARTER_PROGRAM || session->options->children ||
+		    strcmp(recording_path(process->recording), wanted) != 0)
+			continue;
+		struct text name = {0};
+		text_print(&name, "%s.starter-%d", wanted, (int)process->pid);
+		if (text_error(&name) || recording_rename(process->recording, text_string(&name)))
+			break; /* then the new one gets a number */
+		text_done(&name);
+	}
+}
+
+void admit_drop_starters(struct session *session)
+{
+	enum starter_role best = STARTER_STARTER;
+	for (size_t i = 0; i < session->process_count; i++) {
+		enum starter_role role = session->processes[i].role;
+		if (role == STARTER_PROGRAM || (role == STARTER_BUILD_TOOL && best != STARTER_PROGRAM))
+			best = role;
+	}
+	for (size_t i = 0; i < session->process_count && !session->options->children; i++) {
+		struct session_process *process = &session->processes[i];
+		if (process->role == best || process->role == STARTER_PROGRAM)
+			continue;
+		recording_finish(process->recording, NULL);
+		unlink(recording_path(process->recording));
+		process->dropped = true;
+	}
+}
+
 int admit_open_file(struct session *session, pid_t pid, const char *program,
 		    struct recording **ret_recording, struct tm_error *err)
 {
@@ -104,6 +141,8 @@ int admit_open_file(struct session *session, pid_t pid, const char *program,
 	char *wanted = NULL, *path = NULL;
 	int fd = -1;
 	int error = output_path(options->output, &facts, &wanted, err);
+	if (!error && session->process_count)
+		make_way(session, wanted, starter_role_of(pid));
 	if (!error)
 		error = output_open(wanted, options->force && !session->process_count, &fd, &path,
 				    err);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "collector/environment.h"
+#include "collector/procfs.h"
 #include "collector/session.h"
 
 enum {
@@ -53,6 +54,8 @@ static struct launch_options launch_options(const struct session *session)
 static int prepare_run(struct session *session, enum launch_order *ret_order, struct tm_error *err)
 {
 	struct launch_options launch = launch_options(session);
+	if (!procfs_rss(getpid(), &session->own_rss_bytes))
+		session->own_rss_bytes = UINT64_MAX;
 	int error = launch_fork(&session->launch, &launch, err);
 	if (error)
 		return error;
@@ -150,16 +153,23 @@ static struct section_ending ending_of(int wait_status)
 		.status = by_signal ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status)};
 }
 
-/* Processes that are not our children: we see that they end, not how. */
+/* Processes that are not our children: newer kernels tell how they ended, older only that. */
+static void process_ended(struct session *session, struct session_process *process)
+{
+	int wait_status;
+	struct section_ending ending = {
+		.cause = TRACE_END_EXIT, .status = -1, .status_unknown = true};
+	if (procfs_exit_status(process->pidfd, &wait_status))
+		ending = ending_of(wait_status);
+	admit_end_process(session, process, &ending);
+}
+
 static void check_processes(struct session *session, const struct pollfd *polls, size_t count)
 {
 	for (size_t i = 0; i < session->process_count; i++)
 		for (size_t k = 0; k < count && session->processes[i].pidfd >= 0; k++)
 			if (polls[k].fd == session->processes[i].pidfd && polls[k].revents)
-				admit_end_process(session, &session->processes[i],
-						  &(struct section_ending){
-							  .cause = TRACE_END_EXIT,
-							  .status = -1});
+				process_ended(session, &session->processes[i]);
 }
 
 static void set_states(struct session *session, enum wire_state state)
@@ -265,6 +275,7 @@ static void end_first(struct session *session)
 		struct session_process *process = &session->processes[i];
 		if (process->pid == session->launch.pid && process->alive) {
 			struct section_ending ending = ending_of(session->wait_status);
+			ending.peak_rss_bytes = session->peak_rss_bytes;
 			admit_end_process(session, process, &ending);
 		}
 	}
@@ -316,11 +327,13 @@ static void fill_trace(const struct session_process *process, struct collector_t
 static int compare_traces(const void *a, const void *b)
 {
 	const struct collector_trace *x = a, *y = b;
-	return x->totals.events < y->totals.events ? 1 : -(x->totals.events > y->totals.events);
+	uint64_t x_bytes = x->totals.peak_bytes, y_bytes = y->totals.peak_bytes;
+	return x_bytes < y_bytes ? 1 : -(x_bytes > y_bytes);
 }
 
 static void fill_result(struct session *session, struct collector_result *result)
 {
+	admit_drop_starters(session);
 	result->ran = true;
 	result->wait_status = session->wait_status;
 	result->duration_ns = clock_steady_ns() - session->start_ns;
@@ -328,7 +341,7 @@ static void fill_result(struct session *session, struct collector_result *result
 	result->recorded = session->process_count > 0;
 	result->traces = tm_alloc_array(session->process_count + 1, sizeof *result->traces);
 	for (size_t i = 0; result->traces && i < session->process_count; i++)
-		if (session->processes[i].recording)
+		if (!session->processes[i].dropped)
 			fill_trace(&session->processes[i], &result->traces[result->trace_count++]);
 	if (result->traces)
 		qsort(result->traces, result->trace_count, sizeof *result->traces, compare_traces);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -175,6 +176,25 @@ int procfs_threads(pid_t pid, bool own_namespace, uint32_t **ret_tids, size_t *r
 	*ret_tids = tids;
 	*ret_count = count;
 	return 0;
+}
+
+/* As the kernel lays it out; younger than the headers that we are built with. */
+struct pidfd_facts {
+	uint64_t mask;
+	uint64_t cgroup;
+	uint32_t ids[11];
+	int32_t exit_status;
+};
+#define PIDFD_FACTS	 _IOWR(0xff, 11, struct pidfd_facts)
+#define PIDFD_FACTS_EXIT (1ull << 3)
+
+bool procfs_exit_status(int pidfd, int *ret_wait_status)
+{
+	struct pidfd_facts facts = {.mask = PIDFD_FACTS_EXIT};
+	if (ioctl(pidfd, PIDFD_FACTS, &facts) || !(facts.mask & PIDFD_FACTS_EXIT))
+		return false;
+	*ret_wait_status = facts.exit_status;
+	return true;
 }
 
 /* The path of a controller in /proc/PID/cgroup: "N:names:path". */

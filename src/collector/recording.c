@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -124,9 +125,11 @@ int recording_finish(struct recording *recording, struct tm_error *err)
 	pthread_join(recording->thread, NULL);
 	struct tm_error why = {0};
 	int error = trace_writer_close(recording->writer, &why);
-	struct trace_writer *closed = NULL;
-	recording->writer = closed;
+	struct stat facts;
+	recording->writer = NULL;
 	recording->finished = true;
+	if (stat(recording->path, &facts) == 0)
+		recording->bytes = (uint64_t)facts.st_size;
 	if (error) {
 		recording->error = error;
 		recording->why = why;

@@ -336,9 +336,26 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 		strncpy(result->end.note, section->how.note, sizeof result->end.note - 1);
 }
 
+/* Samples miss the peak; the kernel does not, but it does not tell when. */
+static void sample_peak(struct section *section)
+{
+	struct model_totals totals;
+	model_totals(section->feed.model, &totals);
+	if (section->how.peak_rss_bytes <= totals.peak_rss_bytes)
+		return;
+	struct trace_sample sample = {
+		.time_ns = clock_steady_ns() - section->feed.clock.origin_ns,
+		.rss_bytes = section->how.peak_rss_bytes,
+		.agent_bytes = atomic_load(&section->shm.map.control->agent_bytes),
+	};
+	feed_sample(&section->feed, &sample);
+}
+
 /* OOM kills are SIGKILL from the kernel: told apart by the cgroup's count. */
 static void refine_cause(struct section *section)
 {
+	if (section->how.status_unknown && section->extra.exiting)
+		section->how.status = section->extra.exit_status;
 	if (section->how.cause == TRACE_END_SIGNAL && section->how.status == 9 && section->watch &&
 	    watch_oom_kills(section->watch))
 		section->how.cause = TRACE_END_OOM;
@@ -359,6 +376,7 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 		section->watch = NULL;
 	drain(section);
 	read_notes(section);
+	sample_peak(section);
 	refine_cause(section);
 	feed_close_slice(&section->feed);
 	if (section->options.symbols && !section->how.more_follows)

@@ -35,6 +35,8 @@ struct section_ending {
 	uint32_t cause; /* enum trace_end_cause */
 	int32_t status;
 	uint64_t children_recorded; /* of its children, those that have traces of their own */
+	uint64_t peak_rss_bytes;    /* as the kernel says; 0 unknown */
+	bool status_unknown;        /* cause and status are a guess: believe the program's exit call */
 	bool more_follows;          /* another section of the same file is waiting */
 	bool still_runs;            /* the program goes on: events may be on their way */
 	const char *note;           /* a constant sentence, or NULL */

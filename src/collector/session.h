@@ -18,6 +18,7 @@ enum { SESSION_PEERS = 64 };
 struct session_process {
 	pid_t pid;
 	int pidfd; /* readable when it has ended; -1 for the first process and when there is none */
+	bool dropped; /* its trace was thrown away */
 	bool alive;
 	enum starter_role role; /* of its present image */
 	bool own_malloc;
@@ -46,6 +47,8 @@ struct session {
 	bool ended;             /* the first process */
 	bool stop_waiting;      /* a signal came when only recorded children were left */
 	int wait_status;
+	uint64_t peak_rss_bytes; /* of the first process, from the kernel; 0 unknown */
+	uint64_t own_rss_bytes;  /* ours when it was forked: the kernel's figure begins there */
 	struct tm_error warning;
 };
 
@@ -59,7 +62,7 @@ void admit_end_process(struct session *session, struct session_process *process,
 /* A file for a process: pattern, number if taken. */
 TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char *program,
 				  struct recording **ret_recording, struct tm_error *err);
-/* Traces of starters go when something else was recorded. */
+/* After all: the traces of starters go when something else was recorded. */
 void admit_drop_starters(struct session *session);
 
 /* ---- signals.c ---- */

@@ -9,6 +9,7 @@
 #include "collector/session.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ static void stop_likewise(struct session *session, int signal)
 	kill(session->launch.pid, SIGCONT);
 }
 
-static void state_changed(struct session *session, int status)
+static void state_changed(struct session *session, int status, const struct rusage *usage)
 {
 	if (WIFSTOPPED(status)) {
 		int signal = WSTOPSIG(status);
@@ -66,6 +67,9 @@ static void state_changed(struct session *session, int status)
 	}
 	session->ended = true;
 	session->wait_status = status;
+	uint64_t peak_bytes = (uint64_t)usage->ru_maxrss * 1024;
+	if (peak_bytes > session->own_rss_bytes)
+		session->peak_rss_bytes = peak_bytes;
 }
 
 void signals_reap(struct session *session)
@@ -73,12 +77,13 @@ void signals_reap(struct session *session)
 	/* As process 1 all orphans are ours to wait for. */
 	pid_t whom = getpid() == 1 ? -1 : session->launch.pid;
 	int status;
+	struct rusage usage;
 	for (pid_t pid; !session->ended || whom == -1;) {
-		pid = waitpid(whom, &status, WNOHANG | WUNTRACED);
+		pid = wait4(whom, &status, WNOHANG | WUNTRACED, &usage);
 		if (pid <= 0)
 			break;
 		if (pid == session->launch.pid)
-			state_changed(session, status);
+			state_changed(session, status, &usage);
 	}
 }
 
