@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 struct args_option {
-	int id;		   /* > 0 */
-	char letter;	   /* 0 = none */
+	int id;            /* > 0 */
+	char letter;       /* 0 = none */
 	const char *name;  /* without the dashes */
 	const char *value; /* what help calls the value; NULL = the option has none */
 	const char *help;  /* NULL = not shown */

@@ -7,7 +7,7 @@
 #include "views/views.h"
 
 struct report_options {
-	uint64_t limit;		 /* sites to show; 0 = all */
+	uint64_t limit;          /* sites to show; 0 = all */
 	uint64_t function_limit; /* functions to show; 0 = all */
 	bool by_function;
 	bool stacks; /* every stack */

@@ -74,6 +74,8 @@ static void put_totals(const struct report *report, struct json *json)
 	json_u64(json, "mapped_peak_bytes", totals->mapped_peak_bytes);
 	json_u64(json, "reserved_peak_bytes", totals->reserved_peak_bytes);
 	json_u64(json, "file_mapped_peak_bytes", totals->file_mapped_peak_bytes);
+	json_u64(json, "brk_peak_bytes", totals->brk_peak_bytes);
+	json_bool(json, "saturated", totals->saturated);
 	json_u64(json, "stacks", totals->stacks);
 	json_u64(json, "events", totals->events);
 }

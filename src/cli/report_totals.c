@@ -13,7 +13,7 @@ const char *report_end_name(uint32_t cause)
 {
 	static const char *const names[] = {
 		[TRACE_END_UNKNOWN] = "unknown",     [TRACE_END_EXIT] = "exit",
-		[TRACE_END_SIGNAL] = "signal",	     [TRACE_END_EXEC] = "exec",
+		[TRACE_END_SIGNAL] = "signal",       [TRACE_END_EXEC] = "exec",
 		[TRACE_END_DETACHED] = "detached",   [TRACE_END_STOPPED] = "stopped",
 		[TRACE_END_AGENT_OFF] = "agent_off", [TRACE_END_OOM] = "oom",
 		[TRACE_END_DISK_FULL] = "disk_full",
@@ -200,6 +200,9 @@ static void put_recording(const struct report *report, struct out *out)
 	if (end->lost_events)
 		put_warning(out, "Events were lost: the figures above are too small. Record "
 				 "again with a faster disk, or with less load.");
+	if (report->totals.saturated)
+		put_warning(out, "Sizes or sums are beyond what is counted: the figures above are "
+				 "lower bounds.");
 	if (end->events_not_stored) {
 		snprintf(line, sizeof line,
 			 "%s events are in the figures but not stored one by one: the file "

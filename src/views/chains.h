@@ -8,7 +8,7 @@
 
 struct chain {
 	uint32_t module_id;
-	uint64_t address;		    /* as looked up; of a mark: its number */
+	uint64_t address;                   /* as looked up; of a mark: its number */
 	const struct trace_symbol *symbols; /* innermost first; NULL = unnamed */
 	uint32_t count;
 };

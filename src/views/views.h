@@ -61,7 +61,7 @@ struct view_input { /* all borrowed; must outlive the view_data */
 	const struct trace_symbol *symbols; /* sorted by (module_id, address), innermost first */
 	size_t symbol_count;
 	size_t thread_count;
-	bool complete;	/* the section has its end, and so all its symbols */
+	bool complete;  /* the section has its end, and so all its symbols */
 	bool no_lookup; /* do not look for missing names in the files of this machine */
 };
 /* All of the reader's selected section but the model. */
@@ -83,8 +83,8 @@ struct view_frame {
 	uint32_t line, column;
 	uint64_t address;     /* in the ELF file; at run time when there is none */
 	uint32_t function_id; /* the same for all frames of this function of this module */
-	uint8_t source;	      /* enum trace_symbol_source */
-	bool inlined;	      /* into the next frame */
+	uint8_t source;       /* enum trace_symbol_source */
+	bool inlined;         /* into the next frame */
 	bool is_allocator;    /* an entry point of an allocator */
 	bool is_root; /* main, _start, start_thread: what is outside of it is start-up code */
 };
@@ -102,14 +102,14 @@ const char *view_module_name(const char *module);
 
 struct view_stack_row {
 	uint32_t stack; /* for view_next_frame() */
-	uint32_t site;	/* function_id */
+	uint32_t site;  /* function_id */
 	struct view_figures figures;
 };
 struct view_row {
 	const char *function; /* NULL = no name */
 	const char *module;
 	struct view_figures self;
-	struct view_figures inclusive;	     /* filled by the view "functions" only */
+	struct view_figures inclusive;       /* filled by the view "functions" only */
 	const struct view_stack_row *stacks; /* the largest first; of sites only */
 	size_t stack_count;
 };
@@ -149,7 +149,7 @@ struct view_rss {
 	int64_t rest_bytes; /* rss - heap - mapped - agent; below 0: asked for and never touched */
 	uint64_t anonymous_bytes; /* without the agent; 0 = unknown */
 	uint64_t explained_bytes; /* of anonymous_bytes, by recorded blocks */
-	const char *cause;	  /* a sentence if less than half is explained, else NULL */
-	const char *advice;	  /* what to do about it; NULL with cause */
+	const char *cause;        /* a sentence if less than half is explained, else NULL */
+	const char *advice;       /* what to do about it; NULL with cause */
 };
 void view_rss(const struct view_data *data, struct view_rss *ret_rss);
