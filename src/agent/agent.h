@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AGENT_HOT __attribute__((hot))
+#define AGENT_INLINE inline __attribute__((always_inline))
 #define AGENT_COLD __attribute__((cold, noinline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

@@ -70,7 +70,7 @@ static inline uint32_t log2_of(size_t alignment)
 }
 
 /* The new block, or the failure. alignment 0: none asked. op: ALLOC or REALLOC_END. */
-static inline void hook_block(struct lane *lane, const struct call_site *site, enum wire_op op,
+static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *site, enum wire_op op,
 			      enum wire_api api, void *block, size_t bytes, size_t alignment)
 {
 	hook_raise(lane, site);
@@ -86,7 +86,7 @@ static inline void hook_block(struct lane *lane, const struct call_site *site, e
 	hook_lower(lane);
 }
 
-static inline void hook_alloc(struct lane *lane, const struct call_site *site, enum wire_api api,
+static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *site, enum wire_api api,
 			      void *block, size_t bytes, size_t alignment)
 {
 	if (hook_recording())

@@ -78,7 +78,7 @@ static inline bool readable(struct lane *lane, const struct walk *walk, uintptr_
 }
 
 /* Leaves a frame by its frame pointer: only where the chain looks sane and is readable. */
-static enum step_result step_by_frame_pointer(struct lane *lane, struct walk *walk,
+__attribute__((noinline)) static enum step_result step_by_frame_pointer(struct lane *lane, struct walk *walk,
 					      struct memo_frame *frame)
 {
 	uint64_t bp = walk->bp;
@@ -100,7 +100,7 @@ static enum step_result step_by_frame_pointer(struct lane *lane, struct walk *wa
 	return walk->pc < AGENT_PAGE ? STEP_END : STEP_ON;
 }
 
-static enum step_result step_signal(struct lane *lane, struct walk *walk, struct memo_frame *frame)
+__attribute__((noinline)) static enum step_result step_signal(struct lane *lane, struct walk *walk, struct memo_frame *frame)
 {
 	if (!readable(lane, walk, walk->sp + CFI_UCONTEXT_RIP + 8))
 		return STEP_LOST;
@@ -114,7 +114,8 @@ static enum step_result step_signal(struct lane *lane, struct walk *walk, struct
 }
 
 /* One step out of *frame, whose state is *walk. Fills what the frame must remember. */
-static inline enum step_result step(struct lane *lane, struct walk *walk, struct memo_frame *frame)
+static AGENT_INLINE enum step_result step(struct lane *lane, struct walk *walk,
+					  struct memo_frame *frame)
 {
 	uint64_t row = rows_find(rows_key(walk->pc, walk->generation));
 	if (unlikely(!row))
@@ -197,7 +198,7 @@ struct collected {
 };
 
 /* Does the walk stand on remembered frame i, and does everything above still hold? Lowers *kept. */
-static inline bool joins(const struct memo *memo, const struct walk *walk, uint32_t *kept)
+static AGENT_INLINE bool joins(const struct memo *memo, const struct walk *walk, uint32_t *kept)
 {
 	while (*kept && memo->frames[*kept - 1].sp < walk->sp)
 		--*kept;
@@ -214,7 +215,7 @@ static inline bool joins(const struct memo *memo, const struct walk *walk, uint3
 	return false;
 }
 
-static void collect(struct lane *lane, struct walk *walk, struct collected *ret)
+static AGENT_INLINE void collect(struct lane *lane, struct walk *walk, struct collected *ret)
 {
 	struct memo *memo = &lane->memo;
 	uint32_t kept = memo->count, fresh = 0, limit = agent.map.depth;
@@ -278,7 +279,7 @@ static void push_mark(struct memo *memo)
 }
 
 /* Fresh frames become remembered ones; node ids are not yet known (module instance in `node`). */
-static void remember(struct memo *memo, const struct collected *got)
+static AGENT_INLINE void remember(struct memo *memo, const struct collected *got)
 {
 	const struct memo_frame *below = memo->count ? &memo->frames[memo->count - 1] : NULL;
 	uint64_t hash = below ? below->hash : 0;
@@ -337,7 +338,7 @@ static bool confirm(struct memo *memo, uint32_t first, uint32_t last, uint32_t i
 }
 
 /* Node ids for frames [first, count): usually the leaf is known and says it all. */
-static void name_frames(struct memo *memo, uint32_t first)
+__attribute__((noinline)) static void name_frames(struct memo *memo, uint32_t first)
 {
 	uint32_t last = memo->count - 1;
 	struct agent_table *table = atomic_load_explicit(&agent.index, memory_order_acquire);
@@ -429,6 +430,13 @@ uint32_t unwind_walk(struct lane *lane, const struct call_site *site)
 	return node;
 }
 
+/* Out of the hot path. */
+__attribute__((noinline)) static enum step_result step_once(struct lane *lane, struct walk *walk,
+							     struct memo_frame *frame)
+{
+	return step(lane, walk, frame);
+}
+
 enum seek_result unwind_seek(struct lane *lane, const struct call_site *site, uintptr_t hook_sp)
 {
 	struct walk walk = {.pc = site->pc, .sp = site->sp, .bp = site->bp};
@@ -442,7 +450,7 @@ enum seek_result unwind_seek(struct lane *lane, const struct call_site *site, ui
 	lane->seeking = true;
 	for (uint32_t steps = 0; result == STEP_ON && steps < SEEK_STEPS_MAX; steps++) {
 		struct memo_frame frame = {0};
-		result = step(lane, &walk, &frame);
+		result = step_once(lane, &walk, &frame);
 		signal |= (frame.words & FRESH_SIGNAL) != 0;
 		if (walk.sp == hook_sp && frame.node == agent.own_instance) {
 			found = signal ? SEEK_SIGNAL : SEEK_NESTED;
@@ -474,7 +482,7 @@ void unwind_check(struct lane *lane, const struct call_site *site, uint32_t node
 		if (result != STEP_ON || nodes[node].pc != walk.pc)
 			complain("tidemark check: a remembered stack differs from plain stepping\n");
 		struct memo_frame frame = {0};
-		result = step(lane, &walk, &frame);
+		result = step_once(lane, &walk, &frame);
 		node = nodes[node].parent;
 	}
 	if (!node && result == STEP_ON)

@@ -49,7 +49,7 @@ static inline void unwind_forget(struct lane *lane)
 void unwind_check(struct lane *lane, const struct call_site *site, uint32_t node);
 
 /* Index of the bad word nearest the leaf among words[0, end), or -1: strictly leaf to root. */
-static inline int32_t memo_verify(const struct memo_word *words, uint32_t end)
+static AGENT_INLINE int32_t memo_verify(const struct memo_word *words, uint32_t end)
 {
 	if (AGENT_MUTATE)
 		return -1;
@@ -74,7 +74,7 @@ static inline int32_t memo_verify(const struct memo_word *words, uint32_t end)
 }
 
 /* The steady case inline: same leaf, nothing changed above it. */
-static inline uint32_t unwind_memo(struct lane *lane, const struct call_site *site)
+static AGENT_INLINE uint32_t unwind_memo(struct lane *lane, const struct call_site *site)
 {
 	struct memo *memo = &lane->memo;
 	if (likely(memo->count) &&
@@ -89,7 +89,7 @@ static inline uint32_t unwind_memo(struct lane *lane, const struct call_site *si
 	return unwind_walk(lane, site);
 }
 
-static inline uint32_t unwind(struct lane *lane, const struct call_site *site)
+static AGENT_INLINE uint32_t unwind(struct lane *lane, const struct call_site *site)
 {
 	uint32_t node = unwind_memo(lane, site);
 	if (AGENT_CHECK)
