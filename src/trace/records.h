@@ -22,11 +22,15 @@ enum trace_op {
 	TRACE_ALLOC = 0,
 	TRACE_FREE = 1,
 	TRACE_REALLOC_FREE = 2,  /* begin half of a realloc: ends the old block */
-	TRACE_REALLOC_ALLOC = 3, /* end half: begins the new block, continues the one this thread ended last by REALLOC_FREE */
-	TRACE_REALLOC_UNDO = 4,  /* the realloc failed: the block ended by this thread's last REALLOC_FREE lives on; also a failed allocation of `size_bytes` */
-	TRACE_ALLOC_FAIL = 5,    /* a failed allocation; changes nothing else */
-	TRACE_FREE_UNSEEN = 6,   /* made by the collector: an allocation came on a live address; the old block was freed unseen */
-	TRACE_FREE_OLDER = 7,    /* a free of a block that was never seen (older than the recording) */
+	TRACE_REALLOC_ALLOC = 3, /* end half: begins the new block, continues the one this thread
+				    ended last by REALLOC_FREE */
+	TRACE_REALLOC_UNDO =
+		4, /* the realloc failed: the block ended by this thread's last REALLOC_FREE lives
+		      on; also a failed allocation of `size_bytes` */
+	TRACE_ALLOC_FAIL = 5,  /* a failed allocation; changes nothing else */
+	TRACE_FREE_UNSEEN = 6, /* made by the collector: an allocation came on a live address; the
+				  old block was freed unseen */
+	TRACE_FREE_OLDER = 7, /* a free of a block that was never seen (older than the recording) */
 	TRACE_OP_COUNT = 8,
 };
 
@@ -49,11 +53,14 @@ enum trace_api {
  * block_id, and for frees stack_id and size_bytes of the block) -> writer.
  */
 struct trace_event {
-	uint64_t time_ns;    /* since the section's start; never falls from event to event */
-	uint64_t address;    /* of the block; 0 where the trace has no addresses */
-	uint64_t size_bytes; /* requested; for frees: of the block that ends (filled by the model) */
-	uint64_t block_id;   /* allocation ordinal; for frees the block that ends; TRACE_NO_BLOCK if unknown */
-	uint32_t stack_id;   /* of the allocation (for frees filled by the model with the block's stack) */
+	uint64_t time_ns; /* since the section's start; never falls from event to event */
+	uint64_t address; /* of the block; 0 where the trace has no addresses */
+	uint64_t
+		size_bytes; /* requested; for frees: of the block that ends (filled by the model) */
+	uint64_t block_id;  /* allocation ordinal; for frees the block that ends; TRACE_NO_BLOCK if
+			       unknown */
+	uint32_t stack_id;  /* of the allocation (for frees filled by the model with the block's
+			       stack) */
 	uint32_t free_stack_id; /* of the free, 0 unless --free-stacks */
 	uint32_t thread_id;
 	uint8_t op;         /* enum trace_op */
@@ -62,18 +69,23 @@ struct trace_event {
 	uint8_t flags;      /* TRACE_EVENT_* */
 };
 enum {
-	TRACE_EVENT_TEMPORARY = 1u << 0, /* on a free: this thread's next heap event after allocating this block (filled by the model; not stored, derivable) */
-	TRACE_EVENT_OLD = 1u << 1, /* on a free: the block was born before the open slice; stack_id and size_bytes are filled */
+	TRACE_EVENT_TEMPORARY = 1u
+				<< 0, /* on a free: this thread's next heap event after allocating
+					 this block (filled by the model; not stored, derivable) */
+	TRACE_EVENT_OLD = 1u << 1, /* on a free: the block was born before the open slice; stack_id
+				      and size_bytes are filled */
 };
 
 /* A new stack: id is implied by order (1, 2, ...). parent_id < id. */
 struct trace_stack {
 	uint32_t parent_id;
-	uint32_t module_id; /* index from 1; 0 none (JIT, anonymous); TRACE_MODULE_MARK: pc is a mark */
-	uint64_t pc;        /* run-time return address; TRACE_PC_EXACT set: the pc itself, else look up pc - 1 */
+	uint32_t module_id; /* index from 1; 0 none (JIT, anonymous); TRACE_MODULE_MARK: pc is a
+			       mark */
+	uint64_t pc; /* run-time return address; TRACE_PC_EXACT set: the pc itself, else look up pc
+			- 1 */
 };
 #define TRACE_MODULE_MARK 0xffffffffu
-#define TRACE_PC_EXACT (1ull << 63)
+#define TRACE_PC_EXACT    (1ull << 63)
 enum trace_mark { TRACE_MARK_CUT = 1, TRACE_MARK_NODE_CAP = 2, TRACE_MARK_NO_STACK = 3 };
 
 struct trace_module {
@@ -92,18 +104,18 @@ struct trace_thread {
 	uint32_t thread_id;
 	uint32_t tid;
 	uint64_t start_ns;
-	uint64_t end_ns;  /* UINT64_MAX while it lives */
-	char name[16];    /* NUL-terminated */
+	uint64_t end_ns; /* UINT64_MAX while it lives */
+	char name[16];   /* NUL-terminated */
 };
 
 /* Memory of the process from outside, once per second or faster. */
 struct trace_sample {
 	uint64_t time_ns;
 	uint64_t rss_bytes;
-	uint64_t pss_bytes;       /* 0 unknown */
-	uint64_t anon_bytes;      /* anonymous resident; 0 unknown */
-	uint64_t agent_bytes;     /* the agent's share of the RSS, about */
-	uint64_t cgroup_bytes;    /* memory.current; 0 unknown */
+	uint64_t pss_bytes;          /* 0 unknown */
+	uint64_t anon_bytes;         /* anonymous resident; 0 unknown */
+	uint64_t agent_bytes;        /* the agent's share of the RSS, about */
+	uint64_t cgroup_bytes;       /* memory.current; 0 unknown */
 	uint64_t cgroup_limit_bytes; /* 0 none or unknown */
 };
 
@@ -142,16 +154,17 @@ struct trace_death { /* deaths in this slice of blocks born in birth_slice */
 };
 struct trace_slice_row {
 	uint32_t stack_id;
-	uint64_t births;      /* allocations (ALLOC and REALLOC_ALLOC) */
+	uint64_t births; /* allocations (ALLOC and REALLOC_ALLOC) */
 	uint64_t birth_bytes;
 	uint64_t temporary;
 	uint64_t failed;
-	uint32_t death_count; /* entries in deaths[] */
-	const struct trace_death *deaths; /* borrowed; sorted by birth_slice */
+	uint32_t death_count;                          /* entries in deaths[] */
+	const struct trace_death *deaths;              /* borrowed; sorted by birth_slice */
 	uint16_t size_bucket_count, life_bucket_count; /* entries below */
-	const struct trace_bucket *sizes; /* births by size; borrowed; sorted */
-	const struct trace_bucket *lives; /* deaths by lifetime */
-	bool peak_known;      /* the next two are valid: the stack's share of the peak changed in this slice */
+	const struct trace_bucket *sizes;              /* births by size; borrowed; sorted */
+	const struct trace_bucket *lives;              /* deaths by lifetime */
+	bool peak_known; /* the next two are valid: the stack's share of the peak changed in this
+			    slice */
 	uint64_t peak_count;
 	uint64_t peak_bytes;
 };
@@ -181,7 +194,8 @@ struct trace_slice {
 /* A resolved frame of a (module, address): stored so that a trace carries its names. */
 struct trace_symbol {
 	uint32_t module_id;
-	uint64_t address; /* run-time address that was looked up (return address - 1, or exact pc) */
+	uint64_t
+		address; /* run-time address that was looked up (return address - 1, or exact pc) */
 	const char *function; /* borrowed; NULL = unknown */
 	const char *file;     /* NULL = unknown */
 	uint32_t line, column;
@@ -189,17 +203,23 @@ struct trace_symbol {
 	uint8_t source;  /* enum trace_symbol_source */
 	uint8_t kind, reserved;
 };
-enum trace_symbol_source { TRACE_SYM_NONE = 0, TRACE_SYM_DWARF = 1, TRACE_SYM_SYMTAB = 2, TRACE_SYM_DYNSYM = 3, TRACE_SYM_JIT = 4 };
+enum trace_symbol_source {
+	TRACE_SYM_NONE = 0,
+	TRACE_SYM_DWARF = 1,
+	TRACE_SYM_SYMTAB = 2,
+	TRACE_SYM_DYNSYM = 3,
+	TRACE_SYM_JIT = 4
+};
 
 /* What was started, how, with what. Strings are borrowed. Never the environment. */
 struct trace_meta {
 	const char *tool_version;
-	const char *program;    /* path of the executable */
-	const char *command;    /* arguments joined by spaces, quoted where needed */
+	const char *program; /* path of the executable */
+	const char *command; /* arguments joined by spaces, quoted where needed */
 	const char *host;
-	const char *mode;       /* "exact" */
-	const char *source;     /* "run", "attach", "import:heaptrack" ... */
-	const char *clock;      /* "tsc" or "monotonic" */
+	const char *mode;   /* "exact" */
+	const char *source; /* "run", "attach", "import:heaptrack" ... */
+	const char *clock;  /* "tsc" or "monotonic" */
 	uint32_t pid, ppid;
 	uint64_t start_unix_ns; /* wall clock at time_ns == 0 */
 	uint64_t page_bytes, machine_bytes;
@@ -208,9 +228,10 @@ struct trace_meta {
 };
 
 enum trace_end_cause {
-	TRACE_END_UNKNOWN = 0, /* file without its end: still written, or the collector was killed */
-	TRACE_END_EXIT = 1,    /* status = exit status */
-	TRACE_END_SIGNAL = 2,  /* status = signal number */
+	TRACE_END_UNKNOWN =
+		0,            /* file without its end: still written, or the collector was killed */
+	TRACE_END_EXIT = 1,   /* status = exit status */
+	TRACE_END_SIGNAL = 2, /* status = signal number */
 	TRACE_END_EXEC = 3,
 	TRACE_END_DETACHED = 4,
 	TRACE_END_STOPPED = 5, /* time or size limit; the program went on */
@@ -225,7 +246,8 @@ struct trace_end {
 	uint64_t lost_events, cut_stacks, fp_frames, waited_ns;
 	uint64_t agent_bytes, collector_cpu_ns, collector_bytes;
 	uint64_t freed_unseen, freed_older, children_not_recorded;
-	uint32_t off_reason;      /* enum wire_off_reason */
-	uint64_t events_not_stored; /* after --max-file-size or disk full: counted in aggregates only */
-	char note[200]; /* a sentence for the user, or "" */
+	uint32_t off_reason;        /* enum wire_off_reason */
+	uint64_t events_not_stored; /* after --max-file-size or disk full: counted in aggregates
+				       only */
+	char note[200];             /* a sentence for the user, or "" */
 };

@@ -21,9 +21,9 @@ struct trace_writer;
 struct trace_reader;
 
 struct trace_writer_options {
-	bool addresses;            /* store the address column */
-	uint64_t max_bytes;        /* 0 = none; reached: events are no longer stored, the rest goes on */
-	uint32_t queue_blocks;     /* 0 = default */
+	bool addresses;     /* store the address column */
+	uint64_t max_bytes; /* 0 = none; reached: events are no longer stored, the rest goes on */
+	uint32_t queue_blocks; /* 0 = default */
 };
 
 /* ---- writing ---- */
@@ -34,15 +34,18 @@ TM_MUST_CHECK int trace_writer_open(int fd, const struct trace_writer_options *o
 /* A section begins: ids of stacks, modules, threads, blocks, slices restart. */
 int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta);
 int trace_writer_stacks(struct trace_writer *w, const struct trace_stack *stacks, size_t count);
-int trace_writer_module(struct trace_writer *w, const struct trace_module *module); /* also again, to set unmapped_ns */
-int trace_writer_thread(struct trace_writer *w, const struct trace_thread *thread); /* also again, to set name or end_ns */
+int trace_writer_module(struct trace_writer *w,
+			const struct trace_module *module); /* also again, to set unmapped_ns */
+int trace_writer_thread(struct trace_writer *w,
+			const struct trace_thread *thread); /* also again, to set name or end_ns */
 /* block_id, thread_id, op must be filled; O(count). */
 int trace_writer_events(struct trace_writer *w, const struct trace_event *events, size_t count);
 int trace_writer_maps(struct trace_writer *w, const struct trace_map_event *events, size_t count);
 int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sample);
 int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice);
 int trace_writer_symbols(struct trace_writer *w, const struct trace_symbol *symbols, size_t count);
-/* Call at least every 100 ms: whatever is buffered becomes durable against SIGKILL of this process. */
+/* Call at least every 100 ms: whatever is buffered becomes durable against SIGKILL of this process.
+ */
 int trace_writer_tick(struct trace_writer *w);
 /* Ends the section (index written). */
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end);
@@ -54,7 +57,8 @@ int trace_writer_close(struct trace_writer *w, struct tm_error *err);
 
 /* ---- reading ---- */
 
-TM_MUST_CHECK int trace_reader_open(const char *path, struct trace_reader **ret_reader, struct tm_error *err);
+TM_MUST_CHECK int trace_reader_open(const char *path, struct trace_reader **ret_reader,
+				    struct tm_error *err);
 struct trace_reader *trace_reader_close(struct trace_reader *r);
 
 size_t trace_reader_section_count(const struct trace_reader *r);
@@ -62,24 +66,38 @@ size_t trace_reader_section_count(const struct trace_reader *r);
 TM_MUST_CHECK int trace_reader_select(struct trace_reader *r, size_t section, struct tm_error *err);
 
 /* Whole file facts. */
-bool trace_reader_complete(const struct trace_reader *r);      /* the selected section has its end */
-const char *trace_reader_warning(const struct trace_reader *r); /* what was damaged or missing, or NULL */
+bool trace_reader_complete(const struct trace_reader *r); /* the selected section has its end */
+const char *
+trace_reader_warning(const struct trace_reader *r); /* what was damaged or missing, or NULL */
 uint64_t trace_reader_bytes_read(const struct trace_reader *r);
 uint64_t trace_reader_file_bytes(const struct trace_reader *r);
 
-/* All borrowed, valid until the reader is closed or another section selected; loaded on first use. */
-TM_MUST_CHECK int trace_reader_meta(struct trace_reader *r, const struct trace_meta **ret, struct tm_error *err);
-TM_MUST_CHECK int trace_reader_end(struct trace_reader *r, const struct trace_end **ret, struct tm_error *err); /* cause UNKNOWN if there is none */
-TM_MUST_CHECK int trace_reader_stacks(struct trace_reader *r, const struct trace_stack **ret, size_t *ret_count, struct tm_error *err); /* [0] is the empty stack */
-TM_MUST_CHECK int trace_reader_modules(struct trace_reader *r, const struct trace_module **ret, size_t *ret_count, struct tm_error *err); /* [0] unused */
-TM_MUST_CHECK int trace_reader_threads(struct trace_reader *r, const struct trace_thread **ret, size_t *ret_count, struct tm_error *err);
-TM_MUST_CHECK int trace_reader_samples(struct trace_reader *r, const struct trace_sample **ret, size_t *ret_count, struct tm_error *err);
-TM_MUST_CHECK int trace_reader_symbols(struct trace_reader *r, const struct trace_symbol **ret, size_t *ret_count, struct tm_error *err); /* sorted by (module_id, address), inlined first */
-TM_MUST_CHECK int trace_reader_maps(struct trace_reader *r, const struct trace_map_event **ret, size_t *ret_count, struct tm_error *err);
+/* All borrowed, valid until the reader is closed or another section selected; loaded on first use.
+ */
+TM_MUST_CHECK int trace_reader_meta(struct trace_reader *r, const struct trace_meta **ret,
+				    struct tm_error *err);
+TM_MUST_CHECK int trace_reader_end(struct trace_reader *r, const struct trace_end **ret,
+				   struct tm_error *err); /* cause UNKNOWN if there is none */
+TM_MUST_CHECK int trace_reader_stacks(struct trace_reader *r, const struct trace_stack **ret,
+				      size_t *ret_count,
+				      struct tm_error *err); /* [0] is the empty stack */
+TM_MUST_CHECK int trace_reader_modules(struct trace_reader *r, const struct trace_module **ret,
+				       size_t *ret_count, struct tm_error *err); /* [0] unused */
+TM_MUST_CHECK int trace_reader_threads(struct trace_reader *r, const struct trace_thread **ret,
+				       size_t *ret_count, struct tm_error *err);
+TM_MUST_CHECK int trace_reader_samples(struct trace_reader *r, const struct trace_sample **ret,
+				       size_t *ret_count, struct tm_error *err);
+TM_MUST_CHECK int
+trace_reader_symbols(struct trace_reader *r, const struct trace_symbol **ret, size_t *ret_count,
+		     struct tm_error *err); /* sorted by (module_id, address), inlined first */
+TM_MUST_CHECK int trace_reader_maps(struct trace_reader *r, const struct trace_map_event **ret,
+				    size_t *ret_count, struct tm_error *err);
 
-/* Slices in order; the callback's data are valid during the call. Return not 0 to stop with that value. */
+/* Slices in order; the callback's data are valid during the call. Return not 0 to stop with that
+ * value. */
 typedef int (*trace_slice_fn)(void *ctx, const struct trace_slice *slice);
-TM_MUST_CHECK int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx, struct tm_error *err);
+TM_MUST_CHECK int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx,
+				      struct tm_error *err);
 
 /* Event blocks: facts from their headers, no payload read. */
 struct trace_event_block {
@@ -89,6 +107,9 @@ struct trace_event_block {
 	uint64_t min_size_bytes, max_size_bytes;
 };
 size_t trace_reader_event_block_count(const struct trace_reader *r);
-TM_MUST_CHECK int trace_reader_event_block(const struct trace_reader *r, size_t index, struct trace_event_block *ret);
-/* Decode one block into events[] (room for event_count). size/stack of frees are not filled (0). Thread-safe for distinct buffers after open. */
-TM_MUST_CHECK int trace_reader_events(struct trace_reader *r, size_t index, struct trace_event *events, struct tm_error *err);
+TM_MUST_CHECK int trace_reader_event_block(const struct trace_reader *r, size_t index,
+					   struct trace_event_block *ret);
+/* Decode one block into events[] (room for event_count). size/stack of frees are not filled (0).
+ * Thread-safe for distinct buffers after open. */
+TM_MUST_CHECK int trace_reader_events(struct trace_reader *r, size_t index,
+				      struct trace_event *events, struct tm_error *err);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One block: packing a payload, sealing and checking headers. Everything that
+ * comes from a file is checked here before anybody believes it.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "trace/bytes.h"
+#include "trace/format.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ZSTD_CCtx_s;
+
+static inline uint64_t block_align(uint64_t offset)
+{
+	return (offset + FORMAT_ALIGN - 1) & ~(uint64_t)(FORMAT_ALIGN - 1);
+}
+
+/* Offset of what follows the block whose header lies at offset. */
+static inline uint64_t block_end(uint64_t offset, const struct format_block_header *header)
+{
+	return block_align(offset + sizeof *header + header->stored_bytes);
+}
+
+/*
+ * Header, payload (packed where that helps) and padding, appended to *out. The
+ * caller filled type, flags, section, sequence and the summary of *header; the
+ * rest is filled here. out->failed tells lack of memory.
+ */
+void block_pack(struct ZSTD_CCtx_s *zstd, uint64_t file_id, struct format_block_header *header,
+		const void *raw, size_t raw_bytes, struct bytes *out);
+
+/* Does it look like a header of this file, with sizes within the limits? */
+bool block_header_valid(const struct format_block_header *header, uint64_t file_id);
+/* Is the stored payload what was written? */
+bool block_payload_valid(const struct format_block_header *header, uint64_t file_id,
+			 const void *stored);
+/* Unpack into raw, which has room for header->raw_bytes. false if it is not whole. */
+bool block_unpack(const struct format_block_header *header, const void *stored, void *raw);
+
+void block_file_header_init(struct format_file_header *header, uint64_t file_id);
+/* 0, or a sentence about what is wrong with it. */
+TM_MUST_CHECK int block_file_header_check(const struct format_file_header *header, const char *path,
+					  struct tm_error *err);
+void block_trailer_init(struct format_trailer *trailer, uint64_t file_id, uint64_t index_offset);
+bool block_trailer_valid(const struct format_trailer *trailer, uint64_t file_id);

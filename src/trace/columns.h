@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events as columns. What both directions share: which columns there are and
+ * how a token is made up. docs/trace-format.md has the meaning of every byte.
+ *
+ * Both sides keep the same small memory while they go through a block (which
+ * stack followed which, the last size of a stack, which blocks are live) and
+ * only what that memory does not foresee is written. It starts empty in each
+ * block, so that each can be read alone.
+ */
+#pragma once
+
+#include "trace/format.h"
+#include "trace/records.h"
+
+#include <stdint.h>
+
+enum column {
+	COLUMN_TOKEN,      /* one byte per event */
+	COLUMN_TIME,       /* run of events in one microsecond, step to the next; ... */
+	COLUMN_THREAD,     /* thread, run; thread, run; ... */
+	COLUMN_STACK,      /* stacks that were not foreseen */
+	COLUMN_SIZE,       /* sizes that were not foreseen */
+	COLUMN_FREE,       /* freed blocks that were not foreseen */
+	COLUMN_FREE_STACK, /* only with --free-stacks: one per free */
+	COLUMN_EXTRA,      /* api and alignment where a stack's differ from its last */
+	COLUMN_EVENTS_COUNT,
+	COLUMN_ADDRESS_HIT = COLUMN_EVENTS_COUNT, /* one byte per block that begins */
+	COLUMN_ADDRESS,                           /* addresses that were not foreseen */
+	COLUMN_COUNT,
+};
+
+/*
+ * Token of an event that has a stack and a size:
+ *   kind << 2 | size not foreseen << 1 | stack not foreseen
+ * Token of an event that ends a block:
+ *   TOKEN_FREE | kind << 3 | enum token_free
+ * and TOKEN_EXTRA where COLUMN_EXTRA has something for it.
+ */
+enum {
+	TOKEN_STACK_MISS = 1,
+	TOKEN_SIZE_MISS = 2,
+	TOKEN_FREE = 16,
+	TOKEN_END = 48,
+	TOKEN_EXTRA = 64,
+};
+enum token_free {
+	TOKEN_FREE_TOP = 0,      /* the youngest block that lives */
+	TOKEN_FREE_NEXT = 1,     /* the next younger that lives after the one freed last */
+	TOKEN_FREE_PREVIOUS = 2, /* the next older */
+	TOKEN_FREE_LOCAL = 3, /* COLUMN_FREE: how many were born in this block of events after it */
+	TOKEN_FREE_OLD = 4,   /* COLUMN_FREE: born earlier; signed difference to the one before */
+	TOKEN_FREE_OLD_NEXT = 5,   /* that difference is +1 */
+	TOKEN_FREE_OLD_BEFORE = 6, /* -1 */
+	TOKEN_FREE_UNKNOWN = 7,    /* no block */
+};
+
+/* The kinds of a token, in the order of their numbers. */
+static const uint8_t column_alloc_ops[4] = {TRACE_ALLOC, TRACE_REALLOC_ALLOC, TRACE_REALLOC_UNDO,
+					    TRACE_ALLOC_FAIL};
+static const uint8_t column_free_ops[4] = {TRACE_FREE, TRACE_REALLOC_FREE, TRACE_FREE_UNSEEN,
+					   TRACE_FREE_OLDER};
+
+enum {
+	COLUMN_LIVE_ENDS = FORMAT_BLOCK_EVENTS,    /* the list's two ends, as one node */
+	COLUMN_LIVE_NOT = FORMAT_BLOCK_EVENTS + 1, /* not in the list */
+	COLUMN_SIZE_CLASSES = 128,
+	COLUMN_TICK_NS = 1000,
+};
+
+/* Which size class, in the steps of the C library's allocator. */
+static inline unsigned column_size_class(uint64_t size_bytes)
+{
+	uint64_t step = (size_bytes + 23) / 16;
+	return step < COLUMN_SIZE_CLASSES ? (unsigned)step : 0;
+}
+
+/* A stack that occurred in this block of events. */
+struct column_stack {
+	uint32_t stack_id;
+	uint32_t follower; /* local number of the stack that came after it last */
+	uint64_t size_bytes;
+	uint8_t api, align_log2;
+};
+
+/*
+ * The blocks that began in this block of events and live, youngest at the end.
+ * One per local number; `ends` is the node COLUMN_LIVE_ENDS.
+ */
+struct column_live {
+	uint32_t older, younger;
+};
+
+static inline void column_live_add(struct column_live *live, uint32_t block)
+{
+	uint32_t top = live[COLUMN_LIVE_ENDS].older;
+	live[block] = (struct column_live){.older = top, .younger = COLUMN_LIVE_ENDS};
+	live[top].younger = block;
+	live[COLUMN_LIVE_ENDS].older = block;
+}
+
+static inline void column_live_remove(struct column_live *live, uint32_t block)
+{
+	struct column_live links = live[block];
+	live[links.older].younger = links.younger;
+	live[links.younger].older = links.older;
+	live[block].older = COLUMN_LIVE_NOT;
+}

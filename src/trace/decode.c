@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Columns to events: the mirror of encode.c, with every value checked. */
+#include "trace/decode.h"
+
+#include "base/memory.h"
+
+struct decode {
+	const struct decode_limits *limits;
+	struct span *columns;
+	struct trace_event *events;
+	uint32_t born, stack_count, context, free_context;
+	uint64_t last_old, address;
+	struct column_live last_live;
+	bool addresses;
+	struct column_stack *stacks;
+	struct column_live *live;
+	uint32_t *born_event; /* which event began each block */
+	uint32_t *next_freed;
+	uint32_t freed[COLUMN_SIZE_CLASSES];
+	const char *wrong;
+};
+
+bool decode_columns(struct span payload, struct span *columns, size_t count)
+{
+	uint64_t stored = span_limited(&payload, 64);
+	uint64_t lengths[64];
+	for (uint64_t i = 0; i < stored; i++)
+		lengths[i] = span_limited(&payload, FORMAT_RAW_MAX);
+	for (size_t i = 0; i < count; i++)
+		columns[i] = (struct span){0};
+	for (uint64_t i = 0; i < stored; i++) {
+		struct span column = span_cut(&payload, (size_t)lengths[i]);
+		if (i < count)
+			columns[i] = column;
+	}
+	return !payload.bad;
+}
+
+static bool allocate(struct decode *d, size_t count)
+{
+	d->stacks = tm_grow_array(NULL, count + 1, sizeof *d->stacks);
+	d->live = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS + 2, sizeof *d->live);
+	d->born_event = tm_grow_array(NULL, count + 1, sizeof *d->born_event);
+	d->next_freed = tm_grow_array(NULL, count + 1, sizeof *d->next_freed);
+	return d->stacks && d->live && d->born_event && d->next_freed;
+}
+
+static void start(struct decode *d)
+{
+	d->stacks[0] = (struct column_stack){0};
+	d->stack_count = 1;
+	d->last_old = d->limits->first_block_id;
+	d->live[COLUMN_LIVE_ENDS] = (struct column_live){COLUMN_LIVE_ENDS, COLUMN_LIVE_ENDS};
+	d->last_live = d->live[COLUMN_LIVE_ENDS];
+	for (int i = 0; i < COLUMN_SIZE_CLASSES; i++)
+		d->freed[i] = COLUMN_LIVE_NOT;
+}
+
+/* Times of all events from their runs; the last run lasts to the end. */
+static const char *decode_times(struct decode *d, size_t count)
+{
+	struct span *column = &d->columns[COLUMN_TIME];
+	uint64_t tick = d->limits->start_ns / COLUMN_TICK_NS;
+	size_t i = 0;
+	while (i < count) {
+		bool last = span_left(column) == 0;
+		uint64_t run = last ? count - i : span_varint(column) + 1;
+		uint64_t step = last ? 0 : span_varint(column) + 1;
+		if (column->bad || run == 0 || run > count - i)
+			return "a run of times is too long";
+		for (uint64_t k = 0; k < run; k++)
+			d->events[i++].time_ns = tick * COLUMN_TICK_NS;
+		if (step > UINT64_MAX / COLUMN_TICK_NS - tick)
+			return "a time is beyond all times";
+		tick += step;
+	}
+	return NULL;
+}
+
+static const char *decode_threads(struct decode *d, size_t count)
+{
+	struct span *column = &d->columns[COLUMN_THREAD];
+	size_t i = 0;
+	while (i < count) {
+		uint32_t thread_id = span_u32(column);
+		uint64_t run = span_left(column) == 0 ? count - i : span_varint(column) + 1;
+		if (column->bad || run == 0 || run > count - i)
+			return "a run of threads is too long";
+		if (thread_id >= d->limits->thread_count)
+			return "a thread is not in the file";
+		for (uint64_t k = 0; k < run; k++)
+			d->events[i++].thread_id = thread_id;
+	}
+	return NULL;
+}
+
+/* A stack number that was written, new ones included. */
+static uint32_t take_stack(struct decode *d, enum column column, uint32_t number)
+{
+	if (number < d->stack_count)
+		return number;
+	int64_t step = span_signed(&d->columns[column]);
+	int64_t stack_id = (int64_t)d->stacks[d->stack_count - 1].stack_id;
+	if (number != d->stack_count || __builtin_add_overflow(stack_id, step, &stack_id) ||
+	    stack_id < 0 || stack_id >= d->limits->stack_count) {
+		d->wrong = "a stack is not in the file";
+		return 0;
+	}
+	d->stacks[number] = (struct column_stack){.stack_id = (uint32_t)stack_id};
+	d->stack_count++;
+	return number;
+}
+
+static void decode_address(struct decode *d, struct trace_event *event)
+{
+	unsigned class = column_size_class(event->size_bytes);
+	const uint8_t *hit = span_take(&d->columns[COLUMN_ADDRESS_HIT], 1);
+	uint32_t freed = d->freed[class];
+	if (!hit || *hit > 2 || (*hit == 0 && freed == COLUMN_LIVE_NOT)) {
+		d->wrong = "an address is missing";
+		return;
+	}
+	if (*hit == 0)
+		event->address = d->events[d->born_event[freed]].address;
+	else if (*hit == 1)
+		event->address = d->address;
+	else
+		event->address = d->address + (uint64_t)span_signed(&d->columns[COLUMN_ADDRESS]);
+	if (freed != COLUMN_LIVE_NOT && *hit != 1)
+		d->freed[class] = d->next_freed[freed];
+	d->address = event->address + (event->size_bytes + 23) / 16 * 16;
+}
+
+static void decode_alloc(struct decode *d, uint32_t index, unsigned token)
+{
+	struct trace_event *event = &d->events[index];
+	uint32_t number = d->stacks[d->context].follower;
+	if (token & TOKEN_STACK_MISS) {
+		number = take_stack(d, COLUMN_STACK, span_u32(&d->columns[COLUMN_STACK]));
+		d->stacks[d->context].follower = number;
+	}
+	struct column_stack *stack = &d->stacks[number];
+	if (token & TOKEN_SIZE_MISS)
+		stack->size_bytes = span_varint(&d->columns[COLUMN_SIZE]);
+	if (token & TOKEN_EXTRA) {
+		const uint8_t *extra = span_take(&d->columns[COLUMN_EXTRA], 2);
+		if (!extra || extra[0] >= TRACE_API_COUNT || extra[1] > 63) {
+			d->wrong = "an api or alignment is out of range";
+			return;
+		}
+		stack->api = extra[0];
+		stack->align_log2 = extra[1];
+	}
+	d->context = number;
+	event->op = column_alloc_ops[token >> 2 & 3];
+	event->stack_id = stack->stack_id;
+	event->size_bytes = stack->size_bytes;
+	event->api = stack->api;
+	event->align_log2 = stack->align_log2;
+	event->block_id = TRACE_NO_BLOCK;
+	if (event->op != TRACE_ALLOC && event->op != TRACE_REALLOC_ALLOC)
+		return;
+	event->block_id = d->limits->first_block_id + d->born;
+	if (d->addresses)
+		decode_address(d, event);
+	d->born_event[d->born] = index;
+	column_live_add(d->live, d->born++);
+}
+
+static void decode_local(struct decode *d, struct trace_event *event, uint64_t block)
+{
+	if (block >= d->born) {
+		d->wrong = "a freed block was not born yet";
+		return;
+	}
+	const struct trace_event *birth = &d->events[d->born_event[block]];
+	event->block_id = birth->block_id;
+	event->address = birth->address;
+	event->size_bytes = birth->size_bytes;
+	event->stack_id = birth->stack_id;
+	if (d->live[block].older == COLUMN_LIVE_NOT)
+		return;
+	d->last_live = d->live[block];
+	column_live_remove(d->live, (uint32_t)block);
+	unsigned class = column_size_class(birth->size_bytes);
+	d->next_freed[block] = d->freed[class];
+	d->freed[class] = (uint32_t)block;
+}
+
+static void decode_old(struct decode *d, struct trace_event *event, int64_t step)
+{
+	d->last_old += (uint64_t)step;
+	if (d->last_old >= d->limits->first_block_id)
+		d->wrong = "an old block is not old";
+	event->block_id = d->last_old;
+}
+
+static void decode_free_stack(struct decode *d, struct trace_event *event)
+{
+	uint32_t coded = span_u32(&d->columns[COLUMN_FREE_STACK]);
+	uint32_t number = d->stacks[d->free_context].follower;
+	if (coded > 0) {
+		number = take_stack(d, COLUMN_FREE_STACK, coded - 1);
+		d->stacks[d->free_context].follower = number;
+	}
+	event->free_stack_id = d->stacks[number].stack_id;
+	d->free_context = number;
+}
+
+static void decode_free(struct decode *d, uint32_t index, unsigned token)
+{
+	struct trace_event *event = &d->events[index];
+	struct span *column = &d->columns[COLUMN_FREE];
+	event->op = column_free_ops[(token - TOKEN_FREE) >> 3];
+	switch ((enum token_free)(token & 7)) {
+	case TOKEN_FREE_TOP:
+		decode_local(d, event, d->live[COLUMN_LIVE_ENDS].older);
+		break;
+	case TOKEN_FREE_NEXT:
+		decode_local(d, event, d->last_live.younger);
+		break;
+	case TOKEN_FREE_PREVIOUS:
+		decode_local(d, event, d->last_live.older);
+		break;
+	case TOKEN_FREE_LOCAL:
+		decode_local(d, event, d->born - 1 - span_varint(column));
+		break;
+	case TOKEN_FREE_OLD:
+		decode_old(d, event, span_signed(column));
+		break;
+	case TOKEN_FREE_OLD_NEXT:
+		decode_old(d, event, 1);
+		break;
+	case TOKEN_FREE_OLD_BEFORE:
+		decode_old(d, event, -1);
+		break;
+	case TOKEN_FREE_UNKNOWN:
+		event->block_id = TRACE_NO_BLOCK;
+		break;
+	}
+	if (d->limits->free_stacks)
+		decode_free_stack(d, event);
+}
+
+static const char *decode_all(struct decode *d, size_t count)
+{
+	start(d);
+	memset(d->events, 0, count * sizeof *d->events);
+	const uint8_t *tokens = span_take(&d->columns[COLUMN_TOKEN], count);
+	if (!tokens)
+		return "events are missing";
+	const char *wrong = decode_times(d, count);
+	if (!wrong)
+		wrong = decode_threads(d, count);
+	for (uint32_t i = 0; i < count && !wrong; i++) {
+		unsigned token = tokens[i] & ~(unsigned)TOKEN_EXTRA;
+		if (token >= TOKEN_END)
+			return "an event is of an unknown kind";
+		if (token >= TOKEN_FREE)
+			decode_free(d, i, token);
+		else
+			decode_alloc(d, i, tokens[i]);
+		wrong = d->wrong;
+	}
+	for (int i = 0; i < COLUMN_COUNT && !wrong; i++)
+		wrong = d->columns[i].bad ? "a column is too short" : NULL;
+	return wrong;
+}
+
+const char *decode_events(const struct decode_limits *limits, struct span columns[COLUMN_COUNT],
+			  bool addresses, struct trace_event *events, size_t count)
+{
+	struct decode d = {
+		.limits = limits, .columns = columns, .events = events, .addresses = addresses};
+	const char *wrong = "there are more events than a block can have";
+	if (count <= FORMAT_BLOCK_EVENTS)
+		wrong = allocate(&d, count) ? decode_all(&d, count) : "there is no memory for it";
+	tm_free(d.stacks);
+	tm_free(d.live);
+	tm_free(d.born_event);
+	tm_free(d.next_freed);
+	return wrong;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the reader share: see trace.h for what they do. */
+#pragma once
+
+#include "trace/rows.h"
+#include "trace/scan.h"
+#include "trace/section.h"
+#include "trace/source.h"
+#include "trace/texts.h"
+#include "trace/trace.h"
+
+/* Records of one kind, loaded on first use. */
+struct reader_table {
+	void *rows;
+	size_t count, room;
+	bool loaded;
+};
+
+struct trace_reader {
+	struct source source;
+	struct scan scan;
+	uint32_t section_number, section_count;
+	struct section section;
+	/* Facts of the selected section. */
+	uint32_t stack_count, thread_count; /* ids below these are in the file */
+	struct trace_meta meta;
+	bool meta_loaded;
+	struct trace_end end;
+	struct texts texts;
+	struct reader_table stacks, modules, threads, samples, maps, symbols, refs;
+};
+
+/* Load what the end and the journal's references say; called when a section is selected. */
+TM_MUST_CHECK int reader_load_end(struct trace_reader *r, struct tm_error *err);
+TM_MUST_CHECK int reader_load_refs(struct trace_reader *r, struct tm_error *err);
+/* Forget all that was loaded. */
+void reader_forget(struct trace_reader *r);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a section says about itself: meta data, its end, its slices. */
+#include "trace/reader.h"
+
+#include "base/memory.h"
+#include "trace/slices.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+/* The payload of the first sealed block of a type; -ENODATA if there is none. */
+static int load_single(struct trace_reader *r, enum format_type type, struct bytes *raw,
+		       struct tm_error *err)
+{
+	if (section_count(&r->section, type) == 0)
+		return tm_fail(err, -ENODATA, "'%s': there is no block of %s", r->source.path,
+			       source_type_name(type));
+	const struct section_group *group = section_group(&r->section, type, 0);
+	return source_load(&r->source, &r->scan.entries[r->section.members[group->first]], raw,
+			   err);
+}
+
+int trace_reader_meta(struct trace_reader *r, const struct trace_meta **ret, struct tm_error *err)
+{
+	if (!r->meta_loaded) {
+		struct bytes raw = {0};
+		int rc = load_single(r, FORMAT_BEGIN, &raw, err);
+		if (rc == 0 && !rows_get_meta(span_of(raw.data, raw.used), &r->texts, &r->meta))
+			rc = tm_fail(err, r->texts.failed ? -ENOMEM : -EBADMSG,
+				     "'%s': the meta data cannot be read", r->source.path);
+		bytes_done(&raw);
+		if (rc < 0)
+			return rc;
+		r->meta_loaded = true;
+	}
+	*ret = &r->meta;
+	return 0;
+}
+
+int reader_load_end(struct trace_reader *r, struct tm_error *err)
+{
+	struct bytes raw = {0};
+	r->end = (struct trace_end){.cause = TRACE_END_UNKNOWN};
+	int rc = 0;
+	if (section_count(&r->section, FORMAT_END) > 0)
+		rc = load_single(r, FORMAT_END, &raw, err);
+	if (rc == 0 && raw.used > 0 && !rows_get_end(span_of(raw.data, raw.used), &r->end))
+		rc = -EBADMSG;
+	bytes_done(&raw);
+	if (rc == -EBADMSG) {
+		source_warn(&r->source, "the section's end is damaged");
+		return 0;
+	}
+	return rc;
+}
+
+int trace_reader_end(struct trace_reader *r, const struct trace_end **ret, struct tm_error *err)
+{
+	(void)err;
+	*ret = &r->end;
+	return 0;
+}
+
+int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx, struct tm_error *err)
+{
+	struct slices_reader slices = {0};
+	struct bytes raw = {0};
+	int rc = 0;
+	for (size_t i = 0; i < section_count(&r->section, FORMAT_SLICE) && rc == 0; i++) {
+		const struct section_group *group = section_group(&r->section, FORMAT_SLICE, i);
+		const struct format_index_entry *entry =
+			&r->scan.entries[r->section.members[group->first]];
+		const char *wrong = NULL;
+		rc = source_load(&r->source, entry, &raw, err);
+		if (rc == 0)
+			wrong = slices_get(span_of(raw.data, raw.used), r->stack_count, &slices);
+		if (rc == -EBADMSG || wrong) {
+			rc = tm_fail(err, -EBADMSG,
+				     "'%s': the aggregates at offset %" PRIu64 " are damaged: %s",
+				     r->source.path, entry->offset, wrong ? wrong : "checksum");
+			break;
+		}
+		if (rc == 0)
+			rc = fn(ctx, &slices.slice);
+	}
+	slices_done(&slices);
+	bytes_done(&raw);
+	return rc;
+}
+
+static void forget_table(struct reader_table *table)
+{
+	tm_free(table->rows);
+	*table = (struct reader_table){0};
+}
+
+void reader_forget(struct trace_reader *r)
+{
+	forget_table(&r->stacks);
+	forget_table(&r->modules);
+	forget_table(&r->threads);
+	forget_table(&r->samples);
+	forget_table(&r->maps);
+	forget_table(&r->symbols);
+	forget_table(&r->refs);
+	texts_done(&r->texts);
+	r->meta_loaded = false;
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writing thread. What it owns alone: the packed bytes, the end of the
+ * sealed blocks, the journal. What it shares: the queue under the lock, and a
+ * few numbers as atomics.
+ *
+ * A full disk or a size limit of the system ends the events, keeps the last
+ * whole block, gives the journal's room back and still tries to write the END.
+ */
+#include "trace/sink.h"
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/memory.h"
+#include "trace/block.h"
+#include "trace/index.h"
+#include "trace/journal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum { SINK_QUEUE_BLOCKS = 16, SINK_PATIENCE_S = 4 };
+
+struct sink {
+	int fd;
+	uint64_t file_id, max_bytes;
+	/* Queue; under lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t filled, drained;
+	struct sink_batch *first, *last;
+	uint32_t queued, queue_blocks;
+	bool stopping;
+	/* The thread's own. */
+	pthread_t thread;
+	ZSTD_CCtx *zstd;
+	struct bytes packed;
+	uint64_t sealed_end;
+	uint32_t sequence, journal_sequence;
+	struct journal journal;
+	bool journal_off;
+	/* Shared. */
+	_Atomic int error; /* first error, negative errno */
+	atomic_bool events_stopped;
+	_Atomic uint64_t bytes, unstored;
+};
+
+struct sink_batch *sink_batch_new(void)
+{
+	return tm_alloc(sizeof(struct sink_batch));
+}
+
+struct sink_part *sink_batch_add(struct sink_batch *batch, enum format_type type, uint32_t section)
+{
+	struct sink_part *part = &batch->parts[batch->count++];
+	part->header = (struct format_block_header){.type = (uint8_t)type, .section = section};
+	return part;
+}
+
+struct sink_batch *sink_batch_free(struct sink_batch *batch)
+{
+	if (!batch)
+		return NULL;
+	for (size_t i = 0; i < batch->count; i++)
+		bytes_done(&batch->parts[i].raw);
+	return tm_free(batch);
+}
+
+static void set_error(struct sink *s, int code)
+{
+	int none = 0;
+	atomic_compare_exchange_strong(&s->error, &none, code);
+	atomic_store(&s->events_stopped, true);
+}
+
+static bool is_full(int code)
+{
+	return code == -ENOSPC || code == -EDQUOT || code == -EFBIG;
+}
+
+static void count_unstored(struct sink *s, const struct sink_batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->parts[i].header.type == FORMAT_EVENTS && !batch->journal)
+			atomic_fetch_add(&s->unstored, batch->parts[i].header.count);
+}
+
+/* Pack one block behind those packed; events that would exceed the limit are left out. */
+static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part *part)
+{
+	bool events = part->header.type == FORMAT_EVENTS || part->header.type == FORMAT_ADDRESSES;
+	if (events && !batch->journal && atomic_load(&s->events_stopped)) {
+		if (part->header.type == FORMAT_EVENTS)
+			atomic_fetch_add(&s->unstored, part->header.count);
+		return;
+	}
+	size_t before = s->packed.used;
+	if (batch->journal)
+		part->header.flags |= FORMAT_JOURNAL;
+	part->header.sequence = batch->journal ? s->journal_sequence : s->sequence;
+	if (part->raw.failed || part->raw.used > FORMAT_RAW_MAX) {
+		set_error(s, part->raw.failed ? -ENOMEM : -EFBIG);
+		return;
+	}
+	block_pack(s->zstd, s->file_id, &part->header, part->raw.data, part->raw.used, &s->packed);
+	if (events && !batch->journal && s->max_bytes > 0 &&
+	    s->sealed_end + s->packed.used > s->max_bytes) {
+		s->packed.used = before;
+		atomic_store(&s->events_stopped, true);
+		if (part->header.type == FORMAT_EVENTS)
+			atomic_fetch_add(&s->unstored, part->header.count);
+		return;
+	}
+	if (batch->journal)
+		s->journal_sequence++;
+	else
+		s->sequence++;
+}
+
+static void write_journal(struct sink *s, bool replace)
+{
+	if (s->journal_off || atomic_load(&s->events_stopped))
+		return;
+	int rc = replace ? journal_replace(&s->journal, s->packed.data, s->packed.used,
+					   s->sealed_end)
+			 : journal_append(&s->journal, s->packed.data, s->packed.used,
+					  s->sealed_end);
+	/* No room so far out: sealed blocks may still fit, and say so themselves if not. */
+	if (rc < 0)
+		s->journal_off = true;
+}
+
+/* The last whole block stays the last; what the journal occupied is given back. */
+static void cut_at_sealed_end(struct sink *s)
+{
+	uint64_t none = 0;
+	size_t word = offsetof(struct format_file_header, journal_offset);
+	int rc = io_pwrite(s->fd, &none, sizeof none, word);
+	if (rc == 0 && ftruncate(s->fd, (off_t)s->sealed_end) < 0)
+		rc = -errno;
+	if (rc < 0)
+		set_error(s, rc);
+	s->journal.start = s->journal.end = 0;
+	s->journal_off = true;
+}
+
+static void write_sealed(struct sink *s)
+{
+	uint64_t end = s->sealed_end + s->packed.used;
+	if (journal_make_way(&s->journal, end) < 0) {
+		s->journal.start = s->journal.end = 0;
+		s->journal_off = true;
+	}
+	int rc = io_pwrite(s->fd, s->packed.data, s->packed.used, s->sealed_end);
+	if (rc == 0) {
+		s->sealed_end = end;
+		atomic_store(&s->bytes, end);
+		return;
+	}
+	set_error(s, rc);
+	cut_at_sealed_end(s);
+}
+
+static bool has_end(const struct sink_batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->parts[i].header.type == FORMAT_END)
+			return true;
+	return false;
+}
+
+static void write_batch(struct sink *s, struct sink_batch *batch)
+{
+	int error = sink_error(s);
+	if (error < 0 && !(is_full(error) && has_end(batch))) {
+		count_unstored(s, batch);
+		return;
+	}
+	uint32_t sequence = s->sequence;
+	s->packed.used = 0;
+	for (size_t i = 0; i < batch->count; i++)
+		pack_part(s, batch, &batch->parts[i]);
+	if (s->packed.failed) {
+		set_error(s, -ENOMEM);
+		s->sequence = sequence;
+		return;
+	}
+	if (s->packed.used == 0)
+		return;
+	if (batch->journal)
+		write_journal(s, batch->replace);
+	else
+		write_sealed(s);
+}
+
+/* The next batch, or NULL when there will be none. */
+static struct sink_batch *take(struct sink *s)
+{
+	pthread_mutex_lock(&s->lock);
+	while (!s->first && !s->stopping)
+		pthread_cond_wait(&s->filled, &s->lock);
+	struct sink_batch *batch = s->first;
+	if (batch) {
+		s->first = batch->next;
+		if (!s->first)
+			s->last = NULL;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return batch;
+}
+
+static int write_index(struct sink *s)
+{
+	s->packed.used = 0;
+	int rc = index_build(s->fd, s->file_id, s->sealed_end, s->zstd, &s->packed);
+	if (rc == 0)
+		rc = journal_make_way(&s->journal, s->sealed_end + s->packed.used);
+	if (rc == 0)
+		rc = io_pwrite(s->fd, s->packed.data, s->packed.used, s->sealed_end);
+	if (rc == 0)
+		s->sealed_end += s->packed.used;
+	return rc;
+}
+
+/* The file's end; also after the disk was full, where the journal's room may be enough for it. */
+static void finish(struct sink *s)
+{
+	int error = sink_error(s);
+	if (error < 0 && !is_full(error))
+		return;
+	int rc = write_index(s);
+	if (rc < 0)
+		set_error(s, rc);
+	cut_at_sealed_end(s);
+}
+
+static void *run(void *argument)
+{
+	struct sink *s = argument;
+	for (;;) {
+		struct sink_batch *batch = take(s);
+		if (!batch) {
+			finish(s);
+			return NULL;
+		}
+		write_batch(s, batch);
+		sink_batch_free(batch);
+		pthread_mutex_lock(&s->lock);
+		s->queued--;
+		pthread_cond_signal(&s->drained);
+		pthread_mutex_unlock(&s->lock);
+	}
+}
+
+/* Room in the queue, or false after seconds without any. Called with the lock held. */
+static bool wait_for_room(struct sink *s)
+{
+	struct timespec deadline;
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
+	deadline.tv_sec += SINK_PATIENCE_S;
+	while (s->queued >= s->queue_blocks)
+		if (pthread_cond_timedwait(&s->drained, &s->lock, &deadline) == ETIMEDOUT)
+			return s->queued < s->queue_blocks;
+	return true;
+}
+
+int sink_put(struct sink *s, struct sink_batch *batch)
+{
+	if (!batch) {
+		set_error(s, -ENOMEM);
+		return sink_error(s);
+	}
+	pthread_mutex_lock(&s->lock);
+	bool refused = batch->journal ? s->queued >= s->queue_blocks : !wait_for_room(s);
+	if (!refused) {
+		if (s->last)
+			s->last->next = batch;
+		else
+			s->first = batch;
+		s->last = batch;
+		s->queued++;
+		pthread_cond_signal(&s->filled);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (refused && batch->journal) {
+		sink_batch_free(batch);
+		return -EAGAIN;
+	}
+	if (refused) {
+		set_error(s, -ETIMEDOUT);
+		count_unstored(s, batch);
+		sink_batch_free(batch);
+	}
+	return sink_error(s);
+}
+
+int sink_error(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->error);
+}
+
+bool sink_events_stopped(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->events_stopped);
+}
+
+uint64_t sink_bytes(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->bytes);
+}
+
+uint64_t sink_unstored(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->unstored);
+}
+
+void sink_add_unstored(struct sink *s, uint64_t events)
+{
+	atomic_fetch_add(&s->unstored, events);
+}
+
+static int write_file_header(struct sink *s)
+{
+	struct format_file_header header;
+	if (getrandom(&s->file_id, sizeof s->file_id, 0) != sizeof s->file_id)
+		return -EIO;
+	block_file_header_init(&header, s->file_id);
+	s->sealed_end = sizeof header;
+	atomic_store(&s->bytes, sizeof header);
+	return io_pwrite(s->fd, &header, sizeof header, 0);
+}
+
+/* The thread takes no signal: a file size limit then shows as an error, not as SIGXFSZ. */
+static int start_thread(struct sink *s)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int rc = pthread_create(&s->thread, NULL, run, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -rc;
+}
+
+static void release(struct sink *s)
+{
+	bytes_done(&s->packed);
+	ZSTD_freeCCtx(s->zstd);
+	pthread_cond_destroy(&s->filled);
+	pthread_cond_destroy(&s->drained);
+	pthread_mutex_destroy(&s->lock);
+	close(s->fd);
+	tm_free(s);
+}
+
+static void init_locks(struct sink *s)
+{
+	pthread_condattr_t steady;
+	pthread_condattr_init(&steady);
+	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->filled, NULL);
+	pthread_cond_init(&s->drained, &steady);
+	pthread_condattr_destroy(&steady);
+}
+
+int sink_open(int fd, const struct trace_writer_options *options, struct sink **ret_sink,
+	      struct tm_error *err)
+{
+	struct sink *s = tm_alloc(sizeof *s);
+	if (!s) {
+		close(fd);
+		return tm_fail(err, -ENOMEM, "There is no memory to write a trace");
+	}
+	s->fd = s->journal.fd = fd;
+	s->max_bytes = options->max_bytes;
+	s->queue_blocks = options->queue_blocks ? options->queue_blocks : SINK_QUEUE_BLOCKS;
+	init_locks(s);
+	s->zstd = ZSTD_createCCtx();
+	int rc = s->zstd ? write_file_header(s) : -ENOMEM;
+	if (rc == 0)
+		rc = start_thread(s);
+	if (rc < 0) {
+		release(s);
+		return tm_fail(err, rc, "The trace file cannot be written: %s", strerror(-rc));
+	}
+	*ret_sink = s;
+	return 0;
+}
+
+int sink_close(struct sink *s, struct tm_error *err)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	pthread_cond_signal(&s->filled);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	int rc = sink_error(s);
+	if (rc < 0)
+		tm_fail(err, rc, "The trace file is not complete: %s", strerror(-rc));
+	release(s);
+	return rc;
+}

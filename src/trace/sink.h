@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writing thread and the bounded queue before it. One producer puts batches
+ * of raw blocks; the thread packs and writes them, in order. After an error it
+ * goes on taking batches and drops them, so that the producer never hangs.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "trace/bytes.h"
+#include "trace/format.h"
+#include "trace/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SINK_BATCH_PARTS = 10 };
+
+struct sink_part {
+	struct format_block_header header; /* type, section, flags, summary */
+	struct bytes raw;
+};
+
+/* Blocks that are written together. */
+struct sink_batch {
+	struct sink_batch *next;
+	bool journal; /* into the journal, not sealed */
+	bool replace; /* the journal begins anew with it */
+	size_t count;
+	struct sink_part parts[SINK_BATCH_PARTS];
+};
+
+struct sink;
+
+/* Takes over fd also when it fails. */
+TM_MUST_CHECK int sink_open(int fd, const struct trace_writer_options *options,
+			    struct sink **ret_sink, struct tm_error *err);
+
+/* A new batch; NULL without memory. */
+struct sink_batch *sink_batch_new(void);
+/* One more block in the batch: fill its header's words and append to its raw bytes. */
+struct sink_part *sink_batch_add(struct sink_batch *batch, enum format_type type, uint32_t section);
+struct sink_batch *sink_batch_free(struct sink_batch *batch);
+/*
+ * Hand over. A journal batch is dropped with -EAGAIN while the queue is full;
+ * others wait, but not for ever: a disk that takes nothing for seconds is an
+ * error like others. 0 or the sticky error.
+ */
+int sink_put(struct sink *s, struct sink_batch *batch);
+
+/* Thread-safe. */
+int sink_error(const struct sink *s);
+bool sink_events_stopped(const struct sink *s); /* limit reached, or an error */
+uint64_t sink_bytes(const struct sink *s);
+uint64_t sink_unstored(const struct sink *s);
+void sink_add_unstored(struct sink *s, uint64_t events);
+
+/* Waits for the thread, writes the index, closes. The sticky error. */
+int sink_close(struct sink *s, struct tm_error *err);

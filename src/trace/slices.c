@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A slice as columns: rows of one slice resemble each other column by column,
+ * so that packing finds more.
+ */
+#include "trace/slices.h"
+
+#include "base/memory.h"
+#include "trace/decode.h"
+#include "trace/format.h"
+
+enum slice_column {
+	SLICE_FACTS, /* the slice's own numbers */
+	SLICE_STACK, /* step from the stack before */
+	SLICE_BIRTHS,
+	SLICE_BIRTH_BYTES,
+	SLICE_TEMPORARY,
+	SLICE_FAILED,
+	SLICE_DEATH_COUNT, /* entries of a row in the next three */
+	SLICE_DEATH_AGE,   /* slices between birth and death; from the second entry on: step down */
+	SLICE_DEATHS,
+	SLICE_DEATH_BYTES,
+	SLICE_SIZE_BUCKETS, /* entries, then step from bucket to bucket */
+	SLICE_SIZE_COUNTS,
+	SLICE_LIFE_BUCKETS,
+	SLICE_LIFE_COUNTS,
+	SLICE_PEAK, /* 0 unknown; else blocks + 1, then bytes */
+	SLICE_COLUMNS,
+};
+
+static void put_facts(struct bytes *out, const struct trace_slice *slice)
+{
+	const uint64_t facts[] = {
+		slice->slice_id,         slice->start_ns,       slice->end_ns,
+		slice->first_event,      slice->event_count,    slice->live_bytes,
+		slice->live_blocks,      slice->min_live_bytes, slice->max_live_bytes,
+		slice->max_live_time_ns, slice->births,         slice->birth_bytes,
+		slice->deaths,           slice->death_bytes,    slice->temporary,
+		slice->mapped_bytes,     slice->peak_bytes,     slice->peak_blocks,
+		slice->peak_time_ns,     slice->row_count,
+	};
+	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+		bytes_put_varint(out, facts[i]);
+}
+
+static void put_buckets(struct bytes *buckets, struct bytes *counts,
+			const struct trace_bucket *bucket, unsigned count)
+{
+	uint32_t last = 0;
+	bytes_put_varint(buckets, count);
+	for (unsigned i = 0; i < count; i++) {
+		bytes_put_varint(buckets, bucket[i].bucket - last);
+		bytes_put_varint(counts, bucket[i].count);
+		last = bucket[i].bucket;
+	}
+}
+
+static void put_deaths(struct bytes *columns, uint32_t slice_id, const struct trace_slice_row *row)
+{
+	bytes_put_varint(&columns[SLICE_DEATH_COUNT], row->death_count);
+	uint32_t last = slice_id;
+	for (uint32_t i = row->death_count; i-- > 0;) {
+		const struct trace_death *death = &row->deaths[i];
+		bytes_put_varint(&columns[SLICE_DEATH_AGE], last - death->birth_slice);
+		bytes_put_varint(&columns[SLICE_DEATHS], death->count);
+		bytes_put_varint(&columns[SLICE_DEATH_BYTES], death->bytes);
+		last = death->birth_slice;
+	}
+}
+
+static void put_row(struct bytes *columns, const struct trace_slice *slice,
+		    const struct trace_slice_row *row, uint32_t last_stack)
+{
+	bytes_put_varint(&columns[SLICE_STACK], row->stack_id - last_stack);
+	bytes_put_varint(&columns[SLICE_BIRTHS], row->births);
+	bytes_put_varint(&columns[SLICE_BIRTH_BYTES], row->birth_bytes);
+	bytes_put_varint(&columns[SLICE_TEMPORARY], row->temporary);
+	bytes_put_varint(&columns[SLICE_FAILED], row->failed);
+	put_deaths(columns, slice->slice_id, row);
+	put_buckets(&columns[SLICE_SIZE_BUCKETS], &columns[SLICE_SIZE_COUNTS], row->sizes,
+		    row->size_bucket_count);
+	put_buckets(&columns[SLICE_LIFE_BUCKETS], &columns[SLICE_LIFE_COUNTS], row->lives,
+		    row->life_bucket_count);
+	if (!row->peak_known) {
+		bytes_put_varint(&columns[SLICE_PEAK], 0);
+		return;
+	}
+	bytes_put_varint(&columns[SLICE_PEAK], row->peak_count + 1);
+	bytes_put_varint(&columns[SLICE_PEAK], row->peak_bytes);
+}
+
+void slices_put(struct bytes *out, const struct trace_slice *slice)
+{
+	struct bytes columns[SLICE_COLUMNS] = {0};
+	put_facts(&columns[SLICE_FACTS], slice);
+	uint32_t last_stack = 0;
+	for (uint32_t i = 0; i < slice->row_count; i++) {
+		put_row(columns, slice, &slice->rows[i], last_stack);
+		last_stack = slice->rows[i].stack_id;
+	}
+	bytes_put_varint(out, SLICE_COLUMNS);
+	for (int i = 0; i < SLICE_COLUMNS; i++)
+		bytes_put_varint(out, columns[i].used);
+	for (int i = 0; i < SLICE_COLUMNS; i++) {
+		bytes_put(out, columns[i].data, columns[i].used);
+		out->failed |= columns[i].failed;
+		bytes_done(&columns[i]);
+	}
+}
+
+static void get_facts(struct span *in, struct trace_slice *slice)
+{
+	uint64_t *const facts[] = {
+		&slice->start_ns,       &slice->end_ns,         &slice->first_event,
+		&slice->event_count,    &slice->live_bytes,     &slice->live_blocks,
+		&slice->min_live_bytes, &slice->max_live_bytes, &slice->max_live_time_ns,
+		&slice->births,         &slice->birth_bytes,    &slice->deaths,
+		&slice->death_bytes,    &slice->temporary,      &slice->mapped_bytes,
+		&slice->peak_bytes,     &slice->peak_blocks,    &slice->peak_time_ns,
+	};
+	slice->slice_id = span_u32(in);
+	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+		*facts[i] = span_varint(in);
+	slice->row_count = span_u32(in);
+}
+
+/* Entries are never more than bytes: a hostile count cannot ask for much memory. */
+static bool allocate(struct slices_reader *r, const struct span *columns)
+{
+	slices_done(r);
+	if (r->slice.row_count > span_left(&columns[SLICE_STACK]))
+		return false;
+	r->rows = tm_alloc_array(r->slice.row_count + 1, sizeof *r->rows);
+	r->deaths = tm_alloc_array(span_left(&columns[SLICE_DEATHS]) + 1, sizeof *r->deaths);
+	r->sizes = tm_alloc_array(span_left(&columns[SLICE_SIZE_COUNTS]) + 1, sizeof *r->sizes);
+	r->lives = tm_alloc_array(span_left(&columns[SLICE_LIFE_COUNTS]) + 1, sizeof *r->lives);
+	return r->rows && r->deaths && r->sizes && r->lives;
+}
+
+static bool get_deaths(struct span *columns, uint32_t slice_id, struct trace_slice_row *row,
+		       struct trace_death *out)
+{
+	uint64_t count = span_varint(&columns[SLICE_DEATH_COUNT]);
+	if (count > span_left(&columns[SLICE_DEATHS]))
+		return false;
+	row->deaths = out;
+	row->death_count = (uint32_t)count;
+	uint64_t birth = slice_id;
+	for (uint64_t i = count; i-- > 0;) {
+		uint64_t step = span_varint(&columns[SLICE_DEATH_AGE]);
+		if (step > birth || (step == 0 && i + 1 < count))
+			return false;
+		birth -= step;
+		out[i].birth_slice = (uint32_t)birth;
+		out[i].count = span_varint(&columns[SLICE_DEATHS]);
+		out[i].bytes = span_varint(&columns[SLICE_DEATH_BYTES]);
+	}
+	return true;
+}
+
+static bool get_buckets(struct span *buckets, struct span *counts, struct trace_bucket *out,
+			uint16_t *ret_count)
+{
+	uint64_t count = span_varint(buckets), last = 0;
+	if (count > TRACE_BUCKETS || count > span_left(counts))
+		return false;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t step = span_varint(buckets);
+		if ((step == 0 && i > 0) || step >= TRACE_BUCKETS - last)
+			return false;
+		last += step;
+		out[i].bucket = (uint32_t)last;
+		out[i].count = span_varint(counts);
+	}
+	*ret_count = (uint16_t)count;
+	return true;
+}
+
+static bool get_row(struct span *columns, struct slices_reader *r, struct trace_slice_row *row,
+		    struct trace_death *deaths, struct trace_bucket *sizes,
+		    struct trace_bucket *lives)
+{
+	row->births = span_varint(&columns[SLICE_BIRTHS]);
+	row->birth_bytes = span_varint(&columns[SLICE_BIRTH_BYTES]);
+	row->temporary = span_varint(&columns[SLICE_TEMPORARY]);
+	row->failed = span_varint(&columns[SLICE_FAILED]);
+	row->sizes = sizes;
+	row->lives = lives;
+	uint64_t peak = span_varint(&columns[SLICE_PEAK]);
+	if (peak > 0) {
+		row->peak_known = true;
+		row->peak_count = peak - 1;
+		row->peak_bytes = span_varint(&columns[SLICE_PEAK]);
+	}
+	return get_deaths(columns, r->slice.slice_id, row, deaths) &&
+	       get_buckets(&columns[SLICE_SIZE_BUCKETS], &columns[SLICE_SIZE_COUNTS], sizes,
+			   &row->size_bucket_count) &&
+	       get_buckets(&columns[SLICE_LIFE_BUCKETS], &columns[SLICE_LIFE_COUNTS], lives,
+			   &row->life_bucket_count);
+}
+
+static const char *get_rows(struct span *columns, uint32_t stack_count, struct slices_reader *r)
+{
+	size_t deaths = 0, sizes = 0, lives = 0;
+	uint64_t stack_id = 0;
+	for (uint32_t i = 0; i < r->slice.row_count; i++) {
+		struct trace_slice_row *row = &r->rows[i];
+		uint64_t step = span_varint(&columns[SLICE_STACK]);
+		if (step >= stack_count - stack_id || (step == 0 && i > 0))
+			return "a stack is not in the file";
+		stack_id += step;
+		row->stack_id = (uint32_t)stack_id;
+		if (!get_row(columns, r, row, r->deaths + deaths, r->sizes + sizes,
+			     r->lives + lives))
+			return "a row is out of range";
+		deaths += row->death_count;
+		sizes += row->size_bucket_count;
+		lives += row->life_bucket_count;
+	}
+	r->slice.rows = r->rows;
+	return NULL;
+}
+
+const char *slices_get(struct span payload, uint32_t stack_count, struct slices_reader *r)
+{
+	struct span columns[SLICE_COLUMNS];
+	if (!decode_columns(payload, columns, SLICE_COLUMNS))
+		return "its columns do not fit";
+	r->slice = (struct trace_slice){0};
+	get_facts(&columns[SLICE_FACTS], &r->slice);
+	if (!allocate(r, columns))
+		return "it has more rows than it can have, or there is no memory";
+	const char *wrong = get_rows(columns, stack_count, r);
+	for (int i = 0; i < SLICE_COLUMNS && !wrong; i++)
+		wrong = columns[i].bad ? "a column is too short" : NULL;
+	return wrong;
+}
+
+void slices_done(struct slices_reader *r)
+{
+	r->rows = tm_free(r->rows);
+	r->deaths = tm_free(r->deaths);
+	r->sizes = tm_free(r->sizes);
+	r->lives = tm_free(r->lives);
+	r->slice.rows = NULL;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A slice of aggregates to bytes and back, as columns. */
+#pragma once
+
+#include "trace/bytes.h"
+#include "trace/records.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The whole payload of a SLICE block; out->failed tells lack of memory. */
+void slices_put(struct bytes *out, const struct trace_slice *slice);
+
+/* A slice with all that it points to. */
+struct slices_reader {
+	struct trace_slice slice;
+	struct trace_slice_row *rows;
+	struct trace_death *deaths;
+	struct trace_bucket *sizes, *lives;
+};
+/*
+ * Decode; stacks must be below stack_count. NULL, or what is wrong. The reader's
+ * arrays are replaced; slices_done() frees them.
+ */
+const char *slices_get(struct span payload, uint32_t stack_count, struct slices_reader *r);
+void slices_done(struct slices_reader *r);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes, blocks and warnings of a trace file being read: see the header. */
+#include "trace/source.h"
+
+#include "base/io.h"
+#include "base/memory.h"
+#include "trace/block.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int open_file(struct source *s, struct tm_error *err)
+{
+	struct stat status;
+	s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
+	if (s->fd < 0)
+		return tm_fail(err, -errno, "'%s' cannot be opened: %s", s->path, strerror(errno));
+	if (fstat(s->fd, &status) < 0)
+		return tm_fail(err, -errno, "'%s' cannot be read: %s", s->path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		return tm_fail(err, -EINVAL, "'%s' is not a file", s->path);
+	s->file_bytes = (uint64_t)status.st_size;
+	struct format_file_header header;
+	if (s->file_bytes < sizeof header)
+		return tm_fail(err, -EBADMSG, "'%s' is too short for a Tidemark trace", s->path);
+	int rc = source_read(s, &header, sizeof header, 0, err);
+	if (rc == 0)
+		rc = block_file_header_check(&header, s->path, err);
+	s->file_id = header.file_id;
+	s->journal_offset = header.journal_offset;
+	return rc;
+}
+
+int source_open(struct source *s, const char *path, struct tm_error *err)
+{
+	s->fd = -1;
+	s->path = tm_strdup(path);
+	if (!s->path)
+		return tm_fail(err, -ENOMEM, "There is no memory to open '%s'", path);
+	int rc = open_file(s, err);
+	if (rc < 0)
+		source_close(s);
+	return rc;
+}
+
+void source_close(struct source *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+	s->path = tm_free(s->path);
+}
+
+int source_read_some(struct source *s, void *data, size_t bytes, uint64_t offset, size_t *ret_bytes,
+		     struct tm_error *err)
+{
+	size_t got = 0;
+	int rc = io_pread(s->fd, data, bytes, offset, &got);
+	if (rc < 0)
+		return tm_fail(err, rc, "'%s' cannot be read at offset %" PRIu64 ": %s", s->path,
+			       offset, strerror(-rc));
+	atomic_fetch_add_explicit(&s->bytes_read, got, memory_order_relaxed);
+	*ret_bytes = got;
+	return 0;
+}
+
+int source_read(struct source *s, void *data, size_t bytes, uint64_t offset, struct tm_error *err)
+{
+	size_t got = 0;
+	int rc = source_read_some(s, data, bytes, offset, &got, err);
+	if (rc == 0 && got < bytes)
+		rc = tm_fail(err, -EBADMSG, "'%s' ends within a block at offset %" PRIu64, s->path,
+			     offset + got);
+	return rc;
+}
+
+static int bad_block(struct source *s, const struct format_index_entry *entry, const char *what,
+		     struct tm_error *err)
+{
+	return tm_fail(err, -EBADMSG, "'%s': the block of %s at offset %" PRIu64 " %s", s->path,
+		       source_type_name(entry->header.type), entry->offset, what);
+}
+
+/* The payload as it is stored, checked. */
+static int load_stored(struct source *s, const struct format_index_entry *entry,
+		       struct bytes *stored, struct tm_error *err)
+{
+	uint32_t bytes = entry->header.stored_bytes;
+	stored->used = 0;
+	if (entry->offset + sizeof entry->header > s->file_bytes ||
+	    bytes > s->file_bytes - entry->offset - sizeof entry->header)
+		return bad_block(s, entry, "is cut off", err);
+	if (!bytes_reserve(stored, bytes + 1))
+		return tm_fail(err, -ENOMEM, "There is no memory to read '%s'", s->path);
+	int rc = source_read(s, stored->data, bytes, entry->offset + sizeof entry->header, err);
+	if (rc == 0 && !block_payload_valid(&entry->header, s->file_id, stored->data))
+		rc = bad_block(s, entry, "is damaged: its checksum does not match", err);
+	stored->used = bytes;
+	return rc;
+}
+
+int source_verify(struct source *s, const struct format_index_entry *entry, struct tm_error *err)
+{
+	struct bytes stored = {0};
+	int rc = load_stored(s, entry, &stored, err);
+	bytes_done(&stored);
+	return rc;
+}
+
+int source_load(struct source *s, const struct format_index_entry *entry, struct bytes *raw,
+		struct tm_error *err)
+{
+	struct bytes stored = {0};
+	raw->used = 0;
+	int rc = load_stored(s, entry, &stored, err);
+	if (rc == 0 && !bytes_reserve(raw, (size_t)entry->header.raw_bytes + 1))
+		rc = tm_fail(err, -ENOMEM, "There is no memory to read '%s'", s->path);
+	if (rc == 0 && !block_unpack(&entry->header, stored.data, raw->data))
+		rc = bad_block(s, entry, "cannot be unpacked", err);
+	if (rc == 0)
+		raw->used = entry->header.raw_bytes;
+	bytes_done(&stored);
+	return rc;
+}
+
+void source_warn(struct source *s, const char *format, ...)
+{
+	size_t used = strlen(s->warning), room = sizeof s->warning - used;
+	char text[sizeof s->warning];
+	va_list arguments;
+	va_start(arguments, format);
+	int length = vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	s->warnings++;
+	if (length < 0 || (size_t)length + 3 > room) {
+		s->warnings_cut++;
+		return;
+	}
+	snprintf(s->warning + used, room, "%s%s", used > 0 ? "; " : "", text);
+}
+
+uint64_t source_limit(const struct source *s)
+{
+	uint64_t most = 1u << 28, fits = s->file_bytes * 32 + 1024;
+	return fits < most ? fits : most;
+}
+
+const char *source_type_name(unsigned type)
+{
+	static const char *const names[FORMAT_TYPE_COUNT] = {
+		[FORMAT_BEGIN] = "meta data",       [FORMAT_STACKS] = "stacks",
+		[FORMAT_MODULES] = "modules",       [FORMAT_THREADS] = "threads",
+		[FORMAT_EVENTS] = "events",         [FORMAT_ADDRESSES] = "addresses",
+		[FORMAT_MAPS] = "mapped memory",    [FORMAT_SAMPLES] = "samples",
+		[FORMAT_SLICE] = "aggregates",      [FORMAT_SYMBOLS] = "symbols",
+		[FORMAT_END] = "the section's end", [FORMAT_REFS] = "references",
+		[FORMAT_INDEX] = "the index",
+	};
+	return type < FORMAT_TYPE_COUNT && names[type] ? names[type] : "an unknown kind";
+}

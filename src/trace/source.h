@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trace file being read: bytes at offsets, whole blocks, and the words about
+ * what was wrong. Reading is thread-safe; warnings are not.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "trace/bytes.h"
+#include "trace/format.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct source {
+	int fd;
+	char *path;
+	uint64_t file_bytes, file_id, journal_offset;
+	_Atomic uint64_t bytes_read;
+	char warning[640];
+	unsigned warnings, warnings_cut; /* how many there were, how many did not fit */
+};
+
+/* Opens, checks the file header. */
+TM_MUST_CHECK int source_open(struct source *s, const char *path, struct tm_error *err);
+void source_close(struct source *s);
+
+/* Exactly these bytes, or an error that says where. */
+TM_MUST_CHECK int source_read(struct source *s, void *data, size_t bytes, uint64_t offset,
+			      struct tm_error *err);
+/* Up to these bytes; *ret_bytes tells how many there were. */
+TM_MUST_CHECK int source_read_some(struct source *s, void *data, size_t bytes, uint64_t offset,
+				   size_t *ret_bytes, struct tm_error *err);
+/* The unpacked payload of a block replaces what is in *raw. Checked against its checksum. */
+TM_MUST_CHECK int source_load(struct source *s, const struct format_index_entry *entry,
+			      struct bytes *raw, struct tm_error *err);
+/* Is the stored payload whole? -EBADMSG if not. */
+TM_MUST_CHECK int source_verify(struct source *s, const struct format_index_entry *entry,
+				struct tm_error *err);
+/* One more sentence about what is damaged or missing. */
+void source_warn(struct source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Nothing in a file of this size can be more numerous than this, however well it is packed. */
+uint64_t source_limit(const struct source *s);
+const char *source_type_name(unsigned type);

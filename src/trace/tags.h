@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tags of the fields in BEGIN and END blocks. Numbers are never reused. */
+#pragma once
+
+enum meta_tag {
+	META_TOOL_VERSION = 1,
+	META_PROGRAM = 2,
+	META_COMMAND = 3,
+	META_HOST = 4,
+	META_MODE = 5,
+	META_SOURCE = 6,
+	META_CLOCK = 7,
+	META_PID = 8,
+	META_PPID = 9,
+	META_START_UNIX_NS = 10,
+	META_PAGE_BYTES = 11,
+	META_MACHINE_BYTES = 12,
+	META_ADDRESSES = 13,
+	META_FREE_STACKS = 14,
+	META_DEPTH = 15,
+};
+
+enum end_tag {
+	END_CAUSE = 1,
+	END_STATUS = 2, /* zigzag */
+	END_DURATION_NS = 3,
+	END_LOST_EVENTS = 4,
+	END_CUT_STACKS = 5,
+	END_FP_FRAMES = 6,
+	END_WAITED_NS = 7,
+	END_AGENT_BYTES = 8,
+	END_COLLECTOR_CPU_NS = 9,
+	END_COLLECTOR_BYTES = 10,
+	END_FREED_UNSEEN = 11,
+	END_FREED_OLDER = 12,
+	END_CHILDREN = 13,
+	END_OFF_REASON = 14,
+	END_NOT_STORED = 15,
+	END_NOTE = 16,
+};

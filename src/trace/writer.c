@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The producer's half of writing: records become columns here, and columns
+ * become batches for the writing thread (sink.c).
+ *
+ * Whatever is in the columns is written twice: within a tick into the journal,
+ * as the part that is new, and once more when a block is full and sealed.
+ * Readers ignore in the journal what is sealed.
+ */
+#include "trace/trace.h"
+
+#include "base/memory.h"
+#include "trace/encode.h"
+#include "trace/rows.h"
+#include "trace/sink.h"
+#include "trace/slices.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	WRITER_STREAM_BYTES = 1 << 20,  /* a stream that grows beyond this is sealed */
+	WRITER_SYMBOL_BYTES = 4 << 20,  /* a block of symbols ends here */
+	WRITER_JOURNAL_BYTES = 1 << 20, /* a journal beyond this begins anew after a seal */
+};
+
+/* In the order in which they are written: what events refer to comes before them. */
+enum writer_stream {
+	WRITER_MODULES,
+	WRITER_STACKS,
+	WRITER_THREADS,
+	WRITER_MAPS,
+	WRITER_SAMPLES,
+	WRITER_STREAM_COUNT,
+};
+
+struct trace_writer {
+	struct sink *sink;
+	struct encode *encode;
+	struct stream streams[WRITER_STREAM_COUNT];
+	struct stream symbols; /* empty between calls */
+	struct stream refs;    /* journal only; since the last slice */
+	bool addresses, open;
+	uint32_t section; /* number of the open one, or of the next */
+	int error;        /* of the producer's half; sticky */
+	/* What the journal has of the open block of events. */
+	uint32_t journal_events;
+	uint32_t journal_from[COLUMN_COUNT];
+	bool journal_stale; /* most of it is of no use: begin anew */
+	uint64_t journal_bytes;
+};
+
+int trace_writer_open(int fd, const struct trace_writer_options *options,
+		      struct trace_writer **ret_writer, struct tm_error *err)
+{
+	struct trace_writer *w = tm_alloc(sizeof *w);
+	if (!w) {
+		close(fd);
+		return tm_fail(err, -ENOMEM, "There is no memory to write a trace");
+	}
+	stream_init(&w->streams[WRITER_MODULES], FORMAT_MODULES, 1);
+	stream_init(&w->streams[WRITER_STACKS], FORMAT_STACKS, 3);
+	stream_init(&w->streams[WRITER_THREADS], FORMAT_THREADS, 1);
+	stream_init(&w->streams[WRITER_MAPS], FORMAT_MAPS, 1);
+	stream_init(&w->streams[WRITER_SAMPLES], FORMAT_SAMPLES, 1);
+	stream_init(&w->symbols, FORMAT_SYMBOLS, 1);
+	stream_init(&w->refs, FORMAT_REFS, 3);
+	w->addresses = options->addresses;
+	int rc = encode_new(options->addresses, &w->encode);
+	if (rc < 0) {
+		close(fd);
+		tm_fail(err, rc, "There is no memory to write a trace");
+	} else {
+		rc = sink_open(fd, options, &w->sink, err);
+	}
+	if (rc < 0) {
+		encode_free(w->encode);
+		tm_free(w);
+		return rc;
+	}
+	*ret_writer = w;
+	return 0;
+}
+
+/* The first error of either half. */
+static int writer_error(const struct trace_writer *w)
+{
+	return w->error < 0 ? w->error : sink_error(w->sink);
+}
+
+/* May records be written now? 0, or why not. */
+static int check_open(struct trace_writer *w)
+{
+	if (!w->open && w->error == 0)
+		w->error = -EINVAL;
+	return writer_error(w);
+}
+
+static void add_stream(struct sink_batch *batch, uint32_t section, const struct stream *s,
+		       uint32_t from[STREAM_COLUMNS])
+{
+	struct sink_part *part = sink_batch_add(batch, s->type, section);
+	stream_summary(s, &part->header);
+	stream_piece(s, from, &part->raw);
+}
+
+/* Readers refuse events of threads that are not in the file: nameless is better than that. */
+static void add_missing_threads(struct trace_writer *w)
+{
+	struct stream *s = &w->streams[WRITER_THREADS];
+	while (s->id_end < encode_thread_end(w->encode)) {
+		struct trace_thread thread = {.thread_id = s->id_end, .end_ns = UINT64_MAX};
+		rows_put_thread(s, &thread);
+	}
+}
+
+static void add_streams(struct trace_writer *w, struct sink_batch *batch)
+{
+	add_missing_threads(w);
+	for (int i = 0; i < WRITER_STREAM_COUNT; i++) {
+		uint32_t from[STREAM_COLUMNS] = {0};
+		if (w->streams[i].count == 0)
+			continue;
+		add_stream(batch, w->section, &w->streams[i], from);
+		stream_restart(&w->streams[i]);
+	}
+}
+
+static void add_columns(struct trace_writer *w, struct sink_batch *batch,
+			uint32_t from[COLUMN_COUNT])
+{
+	for (int addresses = 0; addresses <= w->addresses; addresses++) {
+		struct sink_part *part = sink_batch_add(
+			batch, addresses ? FORMAT_ADDRESSES : FORMAT_EVENTS, w->section);
+		encode_summary(w->encode, &part->header);
+		encode_piece(w->encode, addresses, from, &part->raw);
+	}
+}
+
+/* A batch with all that is in the streams, or NULL. */
+static struct sink_batch *seal_streams(struct trace_writer *w)
+{
+	struct sink_batch *batch = sink_batch_new();
+	if (batch)
+		add_streams(w, batch);
+	return batch;
+}
+
+static struct sink_batch *seal_all(struct trace_writer *w)
+{
+	struct sink_batch *batch = seal_streams(w);
+	if (!batch || encode_count(w->encode) == 0)
+		return batch;
+	uint32_t from[COLUMN_COUNT] = {0};
+	add_columns(w, batch, from);
+	encode_restart(w->encode);
+	w->journal_events = 0;
+	memset(w->journal_from, 0, sizeof w->journal_from);
+	if (w->journal_bytes > WRITER_JOURNAL_BYTES)
+		w->journal_stale = true;
+	return batch;
+}
+
+/* After a record was put into a stream. */
+static int stream_added(struct trace_writer *w, const struct stream *s)
+{
+	if (stream_bytes(s) > WRITER_STREAM_BYTES)
+		return sink_put(w->sink, seal_streams(w));
+	return writer_error(w);
+}
+
+static int put_payload(struct trace_writer *w, struct sink_batch *batch, struct sink_part *part)
+{
+	if (part->raw.failed) {
+		sink_batch_free(batch);
+		batch = NULL;
+	}
+	return sink_put(w->sink, batch);
+}
+
+int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
+{
+	if (w->open && w->error == 0)
+		w->error = -EINVAL;
+	if (writer_error(w) < 0)
+		return writer_error(w);
+	for (int i = 0; i < WRITER_STREAM_COUNT; i++)
+		stream_section(&w->streams[i]);
+	stream_section(&w->symbols);
+	stream_section(&w->refs);
+	encode_section(w->encode, meta->free_stacks, &w->refs);
+	w->open = true;
+	w->journal_stale = true;
+	struct sink_batch *batch = sink_batch_new();
+	if (!batch)
+		return sink_put(w->sink, NULL);
+	struct sink_part *part = sink_batch_add(batch, FORMAT_BEGIN, w->section);
+	rows_put_meta(&part->raw, meta);
+	return put_payload(w, batch, part);
+}
+
+int trace_writer_stacks(struct trace_writer *w, const struct trace_stack *stacks, size_t count)
+{
+	struct stream *s = &w->streams[WRITER_STACKS];
+	int rc = check_open(w);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		if (stacks[i].parent_id > s->first_ordinal + s->count)
+			return w->error = -EINVAL;
+		rows_put_stack(s, &stacks[i]);
+		rc = stream_added(w, s);
+	}
+	return rc;
+}
+
+int trace_writer_module(struct trace_writer *w, const struct trace_module *module)
+{
+	if (check_open(w) < 0)
+		return writer_error(w);
+	rows_put_module(&w->streams[WRITER_MODULES], module);
+	return stream_added(w, &w->streams[WRITER_MODULES]);
+}
+
+int trace_writer_thread(struct trace_writer *w, const struct trace_thread *thread)
+{
+	if (check_open(w) < 0)
+		return writer_error(w);
+	rows_put_thread(&w->streams[WRITER_THREADS], thread);
+	return stream_added(w, &w->streams[WRITER_THREADS]);
+}
+
+int trace_writer_maps(struct trace_writer *w, const struct trace_map_event *events, size_t count)
+{
+	int rc = check_open(w);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		rows_put_map(&w->streams[WRITER_MAPS], &events[i]);
+		rc = stream_added(w, &w->streams[WRITER_MAPS]);
+	}
+	return rc;
+}
+
+int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sample)
+{
+	if (check_open(w) < 0)
+		return writer_error(w);
+	rows_put_sample(&w->streams[WRITER_SAMPLES], sample);
+	return stream_added(w, &w->streams[WRITER_SAMPLES]);
+}
+
+int trace_writer_events(struct trace_writer *w, const struct trace_event *events, size_t count)
+{
+	const struct stream *stacks = &w->streams[WRITER_STACKS];
+	uint32_t stack_end = (uint32_t)(stacks->first_ordinal + stacks->count + 1);
+	int rc = check_open(w);
+	while (count > 0 && rc == 0 && !sink_events_stopped(w->sink)) {
+		size_t taken = 0;
+		rc = w->error = encode_events(w->encode, stack_end, events, count, &taken);
+		events += taken;
+		count -= taken;
+		if (rc == 0 && encode_full(w->encode))
+			rc = sink_put(w->sink, seal_all(w));
+	}
+	sink_add_unstored(w->sink, count);
+	return rc;
+}
+
+int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
+{
+	if (check_open(w) < 0)
+		return writer_error(w);
+	struct sink_batch *batch = seal_streams(w);
+	if (!batch)
+		return sink_put(w->sink, NULL);
+	struct sink_part *part = sink_batch_add(batch, FORMAT_SLICE, w->section);
+	part->header.first_ordinal = slice->slice_id;
+	part->header.count = 1;
+	part->header.start_ns = slice->start_ns;
+	part->header.end_ns = slice->end_ns;
+	slices_put(&part->raw, slice);
+	stream_restart(&w->refs);
+	w->journal_stale = true;
+	return put_payload(w, batch, part);
+}
+
+/* All symbols that were put so far, as a block. */
+static int seal_symbols(struct trace_writer *w)
+{
+	struct sink_batch *batch = sink_batch_new();
+	uint32_t from[STREAM_COLUMNS] = {0};
+	if (batch)
+		add_stream(batch, w->section, &w->symbols, from);
+	stream_restart(&w->symbols);
+	return sink_put(w->sink, batch);
+}
+
+int trace_writer_symbols(struct trace_writer *w, const struct trace_symbol *symbols, size_t count)
+{
+	int rc = check_open(w);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		rows_put_symbol(&w->symbols, &symbols[i]);
+		if (i + 1 == count || stream_bytes(&w->symbols) > WRITER_SYMBOL_BYTES)
+			rc = seal_symbols(w);
+	}
+	return rc;
+}
+
+/* What the journal does not have yet of one stream. */
+static void journal_stream(struct trace_writer *w, struct sink_batch *batch, struct stream *s)
+{
+	if (s->count == s->journal_count)
+		return;
+	bool continues = s->journal_count > 0;
+	add_stream(batch, w->section, s, s->journal_from);
+	s->journal_count = s->count;
+	struct sink_part *part = &batch->parts[batch->count - 1];
+	if (continues)
+		part->header.flags |= FORMAT_CONTINUES;
+	w->journal_bytes += part->raw.used;
+}
+
+static void journal_columns(struct trace_writer *w, struct sink_batch *batch)
+{
+	if (encode_count(w->encode) == w->journal_events)
+		return;
+	bool continues = w->journal_events > 0;
+	size_t first = batch->count;
+	add_columns(w, batch, w->journal_from);
+	w->journal_events = (uint32_t)encode_count(w->encode);
+	for (size_t i = first; i < batch->count; i++) {
+		if (continues)
+			batch->parts[i].header.flags |= FORMAT_CONTINUES;
+		w->journal_bytes += batch->parts[i].raw.used;
+	}
+}
+
+/* The journal has nothing: all that is in the columns goes into it at the next tick. */
+static void journal_forget(struct trace_writer *w)
+{
+	for (int i = 0; i < WRITER_STREAM_COUNT; i++) {
+		w->streams[i].journal_count = 0;
+		memset(w->streams[i].journal_from, 0, sizeof w->streams[i].journal_from);
+	}
+	w->refs.journal_count = 0;
+	memset(w->refs.journal_from, 0, sizeof w->refs.journal_from);
+	w->journal_events = 0;
+	memset(w->journal_from, 0, sizeof w->journal_from);
+	w->journal_bytes = 0;
+}
+
+int trace_writer_tick(struct trace_writer *w)
+{
+	if (!w->open || writer_error(w) < 0)
+		return writer_error(w);
+	struct sink_batch *batch = sink_batch_new();
+	if (!batch)
+		return sink_put(w->sink, NULL);
+	batch->journal = true;
+	batch->replace = w->journal_stale;
+	if (w->journal_stale)
+		journal_forget(w);
+	add_missing_threads(w);
+	for (int i = 0; i < WRITER_STREAM_COUNT; i++)
+		journal_stream(w, batch, &w->streams[i]);
+	journal_columns(w, batch);
+	journal_stream(w, batch, &w->refs);
+	if (batch->count == 0) {
+		sink_batch_free(batch);
+		return writer_error(w);
+	}
+	w->journal_stale = false;
+	int rc = sink_put(w->sink, batch);
+	if (rc == -EAGAIN) {
+		/* Sealed blocks wait for the disk: what this tick had goes with the next. */
+		w->journal_stale = true;
+		return writer_error(w);
+	}
+	return rc;
+}
+
+int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
+{
+	if (!w->open)
+		return check_open(w);
+	struct sink_batch *batch = seal_all(w);
+	w->open = false;
+	if (!batch)
+		return sink_put(w->sink, NULL);
+	struct sink_part *part = sink_batch_add(batch, FORMAT_END, w->section++);
+	part->header.end_ns = end->duration_ns;
+	rows_put_end(&part->raw, end);
+	return put_payload(w, batch, part);
+}
+
+uint64_t trace_writer_bytes(const struct trace_writer *w)
+{
+	return sink_bytes(w->sink);
+}
+
+uint64_t trace_writer_unstored(const struct trace_writer *w)
+{
+	return sink_unstored(w->sink);
+}
+
+int trace_writer_close(struct trace_writer *w, struct tm_error *err)
+{
+	if (!w)
+		return 0;
+	if (w->open && writer_error(w) == 0)
+		sink_put(w->sink, seal_all(w));
+	int error = w->error;
+	int rc = sink_close(w->sink, err);
+	if (rc == 0 && error < 0)
+		rc = tm_fail(err, error, "The trace file is not complete: %s", strerror(-error));
+	for (int i = 0; i < WRITER_STREAM_COUNT; i++)
+		stream_done(&w->streams[i]);
+	stream_done(&w->symbols);
+	stream_done(&w->refs);
+	encode_free(w->encode);
+	tm_free(w);
+	return rc;
+}
