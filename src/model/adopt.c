@@ -9,15 +9,15 @@ static int describe(struct model *m, const struct trace_event *birth, struct liv
 	if (stacks_make_slot(&m->stacks, birth->stack_id, &slot))
 		return -ENOMEM;
 	uint64_t birth_us = birth->time_ns / 1000;
-	*ret_block = (struct live_block){
+	struct live_facts facts = {
 		.slot = slot,
-		.size_bytes = birth->size_bytes & LIVE_48_BITS,
-		.thread_low = birth->thread_id & 0xffff,
-		.thread_high = birth->thread_id >> 16,
-		.birth_us = birth_us < m->now_us ? birth_us : m->now_us,
-		.other = birth->address & LIVE_48_BITS,
+		.thread_id = birth->thread_id,
 		.birth_slice = (m->slice.slice_id - 1) & 0xffff, /* any but the open one */
+		.size_bytes = birth->size_bytes & LIVE_48_BITS,
+		.birth_us = birth_us < m->now_us ? birth_us : m->now_us,
+		.other = birth->address,
 	};
+	live_describe(ret_block, &facts);
 	return 0;
 }
 
@@ -28,10 +28,10 @@ int model_adopt(struct model *m, const struct trace_event *birth)
 	if (describe(m, birth, &adopted) || live_reserve_blocks(&m->live, MODEL_GROUP) ||
 	    live_split_page(&m->live, mixed))
 		return -ENOMEM;
-	struct live_place place = live_find(&m->live, mixed);
-	if (place.slot)
+	struct live_page *page = live_page_of(&m->live, mixed);
+	if (live_find(&m->live, page, mixed).block)
 		return 0;
-	struct live_block *block = live_add(&m->live, &place, mixed);
+	struct live_block *block = live_add(&m->live, page, mixed);
 	adopted.low = block->low;
 	*block = adopted;
 	return 0;

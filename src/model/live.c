@@ -8,12 +8,12 @@
 #include "model/seed.h"
 
 /* Enough that all events of a group fit after one look at the page. */
-enum { PAGE_HARD_FULL = LIVE_PAGE_SLOTS - 64 };
+enum { PAGE_HARD_FULL = LIVE_PAGE_LINES * LIVE_LINE_SLOTS - 64 };
 
 int live_init(struct live_table *table)
 {
 	*table = (struct live_table){0};
-	table->scratch = tm_alloc_array(LIVE_PAGE_SLOTS, sizeof *table->scratch);
+	table->scratch = tm_alloc_array(LIVE_PAGE_LINES, sizeof *table->scratch);
 	table->directory = tm_alloc_array(1, sizeof *table->directory);
 	struct live_page *page = NULL;
 	if (table->scratch && table->directory)
@@ -72,15 +72,6 @@ static int double_directory(struct live_table *table)
 	return 0;
 }
 
-static void put_slot(struct live_page *page, uint64_t slot)
-{
-	uint32_t at = (uint32_t)(slot >> 32) & LIVE_PAGE_MASK;
-	while (page->slots[at])
-		at = (at + 1) & LIVE_PAGE_MASK;
-	page->slots[at] = slot;
-	page->count++;
-}
-
 /* The upper half of the directory entries of `page` move to `sibling`. */
 static void point_to_sibling(struct live_table *table, uint64_t mixed, struct live_page *sibling,
 			     uint32_t depth)
@@ -101,14 +92,18 @@ static int split(struct live_table *table, uint64_t mixed)
 	if (!sibling)
 		return -ENOMEM;
 	uint32_t depth = page->depth;
-	memcpy(table->scratch, page->slots, sizeof page->slots);
-	memset(page->slots, 0, sizeof page->slots);
+	memcpy(table->scratch, page->lines, sizeof page->lines);
+	memset(page->lines, 0, sizeof page->lines);
 	page->count = 0;
 	page->depth = sibling->depth = depth + 1;
-	for (size_t i = 0; i < LIVE_PAGE_SLOTS; i++) {
-		uint64_t slot = table->scratch[i];
-		if (slot)
-			put_slot(slot >> (63 - depth) & 1 ? sibling : page, slot);
+	for (size_t i = 0; i < LIVE_PAGE_LINES; i++) {
+		const struct live_line *line = &table->scratch[i];
+		for (size_t slot = 0; slot < LIVE_LINE_SLOTS; slot++) {
+			uint32_t tag = line->tags[slot];
+			if (line->used >> slot & 1)
+				live_put(tag >> (31 - depth) & 1 ? sibling : page, tag,
+					 line->numbers[slot]);
+		}
 	}
 	point_to_sibling(table, mixed, sibling, depth);
 	return 0;
@@ -116,8 +111,8 @@ static int split(struct live_table *table, uint64_t mixed)
 
 int live_split_page(struct live_table *table, uint64_t mixed)
 {
-	while (live_page_is_full(table, mixed)) {
-		struct live_page *page = live_page_of(table, mixed);
+	struct live_page *page;
+	while (live_page_is_full(page = live_page_of(table, mixed))) {
 		if (page->depth == LIVE_DEPTH_MAX)
 			return page->count < PAGE_HARD_FULL ? 0 : -EOVERFLOW;
 		int rc = split(table, mixed);
@@ -143,20 +138,16 @@ uint64_t live_unmix(const struct live_table *table, uint64_t mixed)
 	return key * inverse(LIVE_MIX_1) ^ table->seed;
 }
 
-int live_each(const struct live_table *table, live_visit_fn fn, void *ctx)
+static int page_each(const struct live_table *table, const struct live_page *page, live_visit_fn fn,
+		     void *ctx)
 {
-	const struct live_page *last = NULL;
-	for (size_t d = 0; d < (size_t)1 << table->depth; d++) {
-		const struct live_page *page = table->directory[d];
-		if (page == last)
-			continue;
-		last = page;
-		for (size_t i = 0; i < LIVE_PAGE_SLOTS; i++) {
-			if (!page->slots[i])
+	for (size_t i = 0; i < LIVE_PAGE_LINES; i++) {
+		const struct live_line *line = &page->lines[i];
+		for (size_t slot = 0; slot < LIVE_LINE_SLOTS; slot++) {
+			if (!(line->used >> slot & 1))
 				continue;
-			const struct live_block *block =
-				live_block_at(table, (uint32_t)page->slots[i] - 1);
-			uint64_t mixed = page->slots[i] >> 32 << 32 | block->low;
+			const struct live_block *block = live_block_at(table, line->numbers[slot]);
+			uint64_t mixed = (uint64_t)line->tags[slot] << 32 | block->low;
 			int rc = fn(ctx, live_unmix(table, mixed), block);
 			if (rc)
 				return rc;
@@ -165,8 +156,23 @@ int live_each(const struct live_table *table, live_visit_fn fn, void *ctx)
 	return 0;
 }
 
+int live_each(const struct live_table *table, live_visit_fn fn, void *ctx)
+{
+	const struct live_page *last = NULL;
+	for (size_t d = 0; d < (size_t)1 << table->depth; d++) {
+		const struct live_page *page = table->directory[d];
+		if (page == last)
+			continue;
+		last = page;
+		int rc = page_each(table, page, fn, ctx);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 uint64_t live_memory_bytes(const struct live_table *table)
 {
-	return table->bulk.taken_bytes + sizeof(uint64_t) * LIVE_PAGE_SLOTS +
+	return table->bulk.taken_bytes + sizeof(struct live_line) * LIVE_PAGE_LINES +
 	       (sizeof(void *) << table->depth) + sizeof(void *) * table->chunk_room;
 }

@@ -6,16 +6,19 @@
  *
  *   mixed key (64 bits, one-to-one with the key)
  *   |-- tag: 32 bits ----------------|-- low: 32 bits, kept in the block --|
- *    directory bits ... | home: 13
+ *    directory bits ... | line: 10
  *          |
- *   directory[] -> page: 8192 slots {tag, block number + 1} -> chunks[] of blocks
+ *   directory[] -> page: 1024 lines of 64 bytes -> chunks[] of blocks
+ *                        line: 7 tags | passed | 7 block numbers | used
  *
- * A page that fills up is split in two (some 40 us); the directory doubles, a
- * few KiB of pointers. There is no rehash of everything. Inside a page: linear
- * probing, deletion by shifting back, both on the tags alone. A page is 40 to
- * 80 % full, so a block costs 32 + 10..20 bytes.
+ * A page that fills up is split in two (some 30 us); the directory doubles, a
+ * few KiB of pointers. There is no rehash of everything. A key sits in its home
+ * line, compared with all 7 tags at once, or if that was full in one of the
+ * next; `passed` counts the keys that went by, so that a search ends where none
+ * did and a removal moves nothing. A page is 35 to 70 % full: a block costs
+ * 32 + 13..26 bytes.
  *
- * Known limits: 3.4 thousand million live blocks.
+ * Known limits: 2.6 thousand million live blocks.
  */
 #pragma once
 
@@ -24,11 +27,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum {
-	LIVE_PAGE_SLOTS = 8192,
-	LIVE_PAGE_MASK = LIVE_PAGE_SLOTS - 1,
-	LIVE_PAGE_FULL = LIVE_PAGE_SLOTS * 8 / 10,
+	LIVE_LINE_SLOTS = 7,
+	LIVE_PAGE_LINES = 1024,
+	LIVE_LINE_MASK = LIVE_PAGE_LINES - 1,
+	LIVE_PAGE_FULL = LIVE_PAGE_LINES * LIVE_LINE_SLOTS * 7 / 10,
 	LIVE_DEPTH_MAX = 19,
 	LIVE_CHUNK_LOG2 = 16,
 	LIVE_CHUNK_BLOCKS = 1 << LIVE_CHUNK_LOG2,
@@ -36,23 +43,72 @@ enum {
 };
 #define LIVE_48_BITS ((1ull << 48) - 1)
 
+/*
+ * Words of 48 + 16 bits, put together in registers: bit fields are stored in
+ * parts, and reading the whole soon after would wait for them.
+ */
 struct live_block {
-	uint32_t low;  /* of the mixed key; while free: number + 1 of the next free block */
-	uint32_t slot; /* of the stack, see stacks.h */
-	uint64_t size_bytes : 48;
-	uint64_t thread_low : 16;
-	uint64_t birth_us : 48;
-	uint64_t thread_high : 16;
-	uint64_t other : 48; /* keyed by address: the block_id; by block_id: the address */
-	uint64_t birth_slice : 16;
+	uint32_t low;          /* of the mixed key; while free: number + 1 of the next free block */
+	uint32_t slot;         /* of the stack, see stacks.h */
+	uint64_t size_thread;  /* size_bytes | thread_id's lower half << 48 */
+	uint64_t birth_thread; /* birth_us | thread_id's upper half << 48 */
+	uint64_t
+		other_slice; /* the block_id (keyed by block_id: the address) | birth slice << 48 */
 };
 _Static_assert(sizeof(struct live_block) == 32, "live block layout");
+
+static inline uint64_t live_size_bytes(const struct live_block *block)
+{
+	return block->size_thread & LIVE_48_BITS;
+}
+
+static inline uint64_t live_birth_us(const struct live_block *block)
+{
+	return block->birth_thread & LIVE_48_BITS;
+}
+
+static inline uint64_t live_other(const struct live_block *block)
+{
+	return block->other_slice & LIVE_48_BITS;
+}
+
+static inline uint32_t live_birth_slice(const struct live_block *block)
+{
+	return (uint32_t)(block->other_slice >> 48);
+}
+
+static inline uint32_t live_thread_id(const struct live_block *block)
+{
+	return (uint32_t)(block->birth_thread >> 48 << 16 | block->size_thread >> 48);
+}
+
+struct live_facts {
+	uint32_t slot, thread_id, birth_slice;
+	uint64_t size_bytes, birth_us, other;
+};
+
+/* Everything but the key. */
+static inline void live_describe(struct live_block *block, const struct live_facts *facts)
+{
+	block->slot = facts->slot;
+	block->size_thread = facts->size_bytes | (uint64_t)facts->thread_id << 48;
+	block->birth_thread = facts->birth_us | (uint64_t)(facts->thread_id >> 16) << 48;
+	block->other_slice = (facts->other & LIVE_48_BITS) | (uint64_t)facts->birth_slice << 48;
+}
+
+struct live_line {
+	uint32_t tags[LIVE_LINE_SLOTS];
+	uint32_t passed;
+	uint32_t numbers[LIVE_LINE_SLOTS]; /* of the blocks */
+	uint32_t used;                     /* bit per slot */
+};
+_Static_assert(sizeof(struct live_line) == 64, "one cache line");
 
 struct live_page {
 	uint32_t count;
 	uint32_t depth; /* directory bits that all its keys share */
 	uint32_t reserved[14];
-	uint64_t slots[LIVE_PAGE_SLOTS]; /* tag << 32 | number + 1; 0 empty */
+	struct live_line lines[LIVE_PAGE_LINES];
 };
 
 struct live_table {
@@ -65,7 +121,7 @@ struct live_table {
 	uint32_t free_head; /* number + 1, 0 none */
 	uint32_t free_count;
 	uint64_t count;
-	uint64_t *scratch; /* a page's slots while it is split */
+	struct live_line *scratch; /* a page's lines while it is split */
 	struct bulk bulk;
 };
 
@@ -106,46 +162,91 @@ static inline struct live_block *live_block_at(const struct live_table *table, u
 	return &table->chunks[number >> LIVE_CHUNK_LOG2][number & LIVE_CHUNK_MASK];
 }
 
+static inline struct live_line *live_home(struct live_page *page, uint32_t tag)
+{
+	return &page->lines[tag & LIVE_LINE_MASK];
+}
+
+static inline struct live_line *live_next_line(struct live_page *page, struct live_line *line)
+{
+	return ++line < page->lines + LIVE_PAGE_LINES ? line : page->lines;
+}
+
 static inline void live_prefetch(const struct live_table *table, uint64_t mixed)
 {
-	__builtin_prefetch(&live_page_of(table, mixed)->slots[(mixed >> 32) & LIVE_PAGE_MASK], 1);
+	__builtin_prefetch(live_home(live_page_of(table, mixed), (uint32_t)(mixed >> 32)), 1);
 }
 
-static inline bool live_page_is_full(const struct live_table *table, uint64_t mixed)
+/*
+ * Bit i: slot i is used and has this tag. The tags are read 16 bytes at a time,
+ * which stalls on words that were just stored: live_put() stores a tag only
+ * where it changes, and what changes often lies in the line's other half.
+ */
+static inline uint32_t live_match(const struct live_line *line, uint32_t tag)
 {
-	return live_page_of(table, mixed)->count >= LIVE_PAGE_FULL;
+#ifdef __SSE2__
+	__m128i wanted = _mm_set1_epi32((int)tag);
+	__m128i low = _mm_load_si128((const __m128i *)line->tags);
+	__m128i high = _mm_load_si128((const __m128i *)(line->tags + 4));
+	int low_bits = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(low, wanted)));
+	int high_bits = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(high, wanted)));
+	return ((uint32_t)low_bits | (uint32_t)high_bits << 4) & line->used;
+#else
+	uint32_t found = 0;
+	for (uint32_t slot = 0; slot < LIVE_LINE_SLOTS; slot++)
+		found |= (uint32_t)(line->tags[slot] == tag) << slot;
+	return found & line->used;
+#endif
 }
 
-/* Where a key is: `slot` is 0 if it is not there, and `at` then the place to put it. */
+static inline bool live_page_is_full(const struct live_page *page)
+{
+	return page->count >= LIVE_PAGE_FULL;
+}
+
+/* Where a key is; block NULL if it is nowhere. */
 struct live_place {
-	struct live_page *page;
-	uint32_t at;
-	uint64_t slot;
+	struct live_line *line;
+	uint32_t slot;
+	struct live_block *block;
 };
 
-static inline struct live_place live_find(const struct live_table *table, uint64_t mixed)
+/* `page` is live_page_of() the key, here and below. */
+static inline struct live_place live_find(const struct live_table *table, struct live_page *page,
+					  uint64_t mixed)
 {
-	struct live_page *page = live_page_of(table, mixed);
 	uint32_t tag = (uint32_t)(mixed >> 32);
-	uint32_t at = tag & LIVE_PAGE_MASK;
-	uint64_t slot;
-	while ((slot = page->slots[at]) != 0) {
-		if ((uint32_t)(slot >> 32) == tag &&
-		    live_block_at(table, (uint32_t)slot - 1)->low == (uint32_t)mixed)
-			break;
-		at = (at + 1) & LIVE_PAGE_MASK;
+	struct live_line *line = live_home(page, tag);
+	for (;; line = live_next_line(page, line)) {
+		for (uint32_t found = live_match(line, tag); found; found &= found - 1) {
+			uint32_t slot = (uint32_t)__builtin_ctz(found);
+			struct live_block *block = live_block_at(table, line->numbers[slot]);
+			if (block->low == (uint32_t)mixed)
+				return (struct live_place){line, slot, block};
+		}
+		if (!line->passed)
+			return (struct live_place){0};
 	}
-	return (struct live_place){.page = page, .at = at, .slot = slot};
 }
 
-static inline struct live_block *live_place_block(const struct live_table *table,
-						  const struct live_place *place)
+/* A slot for a tag, which must not be there with the same low half. The page must not be full. */
+static inline void live_put(struct live_page *page, uint32_t tag, uint32_t number)
 {
-	return live_block_at(table, (uint32_t)place->slot - 1);
+	struct live_line *line = live_home(page, tag);
+	while (line->used == (1u << LIVE_LINE_SLOTS) - 1) {
+		line->passed++;
+		line = live_next_line(page, line);
+	}
+	uint32_t slot = (uint32_t)__builtin_ctz(~line->used);
+	if (line->tags[slot] != tag)
+		line->tags[slot] = tag;
+	line->numbers[slot] = number;
+	line->used |= 1u << slot;
+	page->count++;
 }
 
-/* Put a key where live_find() found none. Room must have been reserved. The block is not zeroed. */
-static inline struct live_block *live_add(struct live_table *table, const struct live_place *place,
+/* Add a key that live_find() did not find. Room must have been reserved. Only `low` is set. */
+static inline struct live_block *live_add(struct live_table *table, struct live_page *page,
 					  uint64_t mixed)
 {
 	uint32_t number;
@@ -160,30 +261,23 @@ static inline struct live_block *live_add(struct live_table *table, const struct
 		block = live_block_at(table, number);
 	}
 	block->low = (uint32_t)mixed;
-	place->page->slots[place->at] = mixed >> 32 << 32 | (number + 1);
-	place->page->count++;
+	live_put(page, (uint32_t)(mixed >> 32), number);
 	table->count++;
 	return block;
 }
 
 /* The block must be read before: its memory is free afterwards. */
-static inline void live_remove(struct live_table *table, const struct live_place *place)
+static inline void live_remove(struct live_table *table, struct live_page *page,
+			       const struct live_place *place)
 {
-	struct live_page *page = place->page;
-	uint32_t hole = place->at;
-	uint32_t number = (uint32_t)place->slot - 1;
-	for (uint32_t at = (hole + 1) & LIVE_PAGE_MASK; page->slots[at];
-	     at = (at + 1) & LIVE_PAGE_MASK) {
-		uint32_t home = (uint32_t)(page->slots[at] >> 32) & LIVE_PAGE_MASK;
-		if (((at - home) & LIVE_PAGE_MASK) >= ((at - hole) & LIVE_PAGE_MASK)) {
-			page->slots[hole] = page->slots[at];
-			hole = at;
-		}
-	}
-	page->slots[hole] = 0;
+	struct live_line *line = place->line;
+	struct live_line *home = live_home(page, line->tags[place->slot]);
+	line->used &= ~(1u << place->slot);
+	for (; __builtin_expect(home != line, 0); home = live_next_line(page, home))
+		home->passed--;
 	page->count--;
-	table->count--;
-	live_block_at(table, number)->low = table->free_head;
-	table->free_head = number + 1;
+	place->block->low = table->free_head;
+	table->free_head = line->numbers[place->slot] + 1;
 	table->free_count++;
+	table->count--;
 }

@@ -45,7 +45,8 @@ struct model *model_free(struct model *m)
 
 bool model_is_live(const struct model *m, uint64_t address)
 {
-	return !m->by_block && live_find(&m->live, live_mix(&m->live, address)).slot != 0;
+	uint64_t mixed = live_mix(&m->live, address);
+	return !m->by_block && live_find(&m->live, live_page_of(&m->live, mixed), mixed).block;
 }
 
 void model_prefetch(const struct model *m, uint64_t address)
@@ -210,12 +211,12 @@ static int visit_block(void *ctx, uint64_t key, const struct live_block *block)
 	const struct block_visit *visit = ctx;
 	const struct model *m = visit->m;
 	struct model_block found = {
-		.address = m->by_block ? block->other : key,
-		.block_id = m->by_block ? key : block->other,
-		.size_bytes = block->size_bytes,
-		.birth_ns = block->birth_us * 1000,
+		.address = m->by_block ? live_other(block) : key,
+		.block_id = m->by_block ? key : live_other(block),
+		.size_bytes = live_size_bytes(block),
+		.birth_ns = live_birth_us(block) * 1000,
 		.stack_id = stacks_hot(&m->stacks, block->slot)->stack_id,
-		.thread_id = (uint32_t)block->thread_high << 16 | block->thread_low,
+		.thread_id = live_thread_id(block),
 	};
 	return visit->fn(visit->ctx, &found);
 }

@@ -70,7 +70,7 @@ struct model_totals {
 	uint64_t peak_rss_bytes, peak_rss_time_ns;
 	/* at the moment of the peak RSS sample: */
 	uint64_t rss_heap_bytes, rss_mapped_bytes, rss_agent_bytes, rss_anon_bytes;
-	uint64_t stacks;		    /* distinct stacks that allocated */
+	uint64_t stacks;                    /* distinct stacks that allocated */
 	uint64_t brk_bytes, brk_peak_bytes; /* the allocator's memory, not part of mapped_bytes */
 	bool saturated; /* sizes beyond 2^48 or sums beyond 2^64 were cut: the figures are lower
 			   bounds */

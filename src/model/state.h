@@ -14,7 +14,7 @@
 #include "model/threads.h"
 
 enum {
-	MODEL_GROUP = 32,		   /* events that are looked at ahead */
+	MODEL_GROUP = 32,                  /* events that are looked at ahead */
 	MODEL_DEFERRED = 4 * MODEL_GROUP,  /* cells that a group can need */
 	MODEL_SLICE_EVENTS_MAX = 1u << 30, /* 32-bit counters of the open slice */
 	MODEL_SLICES_BEFORE_DOUBLING = 1024,
@@ -38,7 +38,7 @@ struct model_rows {
 	struct trace_death *deaths;
 	struct trace_bucket *buckets;
 	uint64_t *order, *order_other; /* stack_id << 32 | slot, for sorting */
-	uint32_t *rank;		       /* slot -> row */
+	uint32_t *rank;                /* slot -> row */
 	struct cell *cells;
 	size_t rows_room, deaths_room, buckets_room, order_room, rank_room, cells_room;
 };

@@ -29,6 +29,9 @@ struct thread_state {
 
 struct thread_table {
 	struct thread_state **chunks;
+	struct thread_state
+		*last; /* of thread last_id: most events come from the same as the one before */
+	uint32_t last_id;
 	uint32_t chunk_room;
 	uint64_t bytes;
 };

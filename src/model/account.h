@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the birth, the end and the return of a block change in the figures.
+ * Inline: this is most of what the model does per event.
+ */
+#pragma once
+
+#include "model/state.h"
+
+#define LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define HOT                 static inline __attribute__((always_inline))
+
+static inline void account_defer_cell(struct model *m, uint64_t key, uint64_t count, uint64_t bytes)
+{
+	__builtin_prefetch(&m->cells.cells[cells_home(&m->cells, key)], 1);
+	m->deferred[m->deferred_count++] =
+		(struct cell){.key = key, .count = count, .bytes = bytes};
+}
+
+/* Count one in the tagged counters beside the stack; false if its place is another bucket's. */
+HOT bool account_beside(uint32_t *counters, uint32_t bucket)
+{
+	uint32_t *counter = &counters[bucket % STACK_CELLS];
+	uint32_t tag = (bucket + 1) << STACK_CELL_COUNT_BITS;
+	/* Equal tags leave the count alone, which must not overflow into them. */
+	if (LIKELY((*counter ^ tag) < (1u << STACK_CELL_COUNT_BITS) - 1)) {
+		(*counter)++;
+		return true;
+	}
+	if (*counter)
+		return false;
+	*counter = tag | 1;
+	return true;
+}
+
+static inline bool account_take_back_beside(uint32_t *counters, uint32_t bucket)
+{
+	uint32_t *counter = &counters[bucket % STACK_CELLS];
+	uint32_t count = *counter ^ (bucket + 1) << STACK_CELL_COUNT_BITS;
+	if (count == 0 || count >> STACK_CELL_COUNT_BITS)
+		return false;
+	(*counter)--;
+	return true;
+}
+
+HOT void account_raise(struct model *m, uint64_t bytes)
+{
+	m->live_blocks++;
+	m->live_bytes += bytes;
+	if (m->live_bytes <= m->slice.max_bytes)
+		return;
+	m->slice.max_bytes = m->live_bytes;
+	m->slice.max_us = m->now_us;
+	if (m->live_bytes <= m->peak_bytes)
+		return;
+	m->peak_bytes = m->live_bytes;
+	m->peak_blocks = m->live_blocks;
+	m->peak_us = m->now_us;
+	m->slice.peak_rose = true;
+	if (UNLIKELY(++m->epoch == 0))
+		model_next_epoch(m);
+}
+
+HOT void account_birth(struct model *m, uint32_t slot, uint64_t size_bytes)
+{
+	struct stack_hot *stack = stacks_hot(&m->stacks, slot);
+	stacks_touch(&m->stacks, stack, slot, m->epoch);
+	stack->live_bytes += size_bytes;
+	stack->live_blocks++;
+	stack->birth_bytes += size_bytes;
+	if (UNLIKELY(stack->births++ == 0) && stacks_cold(&m->stacks, slot)->births == 0)
+		m->stack_count++;
+	uint32_t bucket = model_bucket(size_bytes);
+	if (UNLIKELY(!account_beside(stack->sizes, bucket)))
+		account_defer_cell(m, cell_key(slot, CELL_SIZE, bucket), 1, 0);
+	m->allocations++;
+	m->allocated_bytes += size_bytes;
+	account_raise(m, size_bytes);
+}
+
+/* A block's end, whatever the cause. Tells whether it was born before the open slice. */
+HOT bool account_end(struct model *m, const struct live_block *block, struct stack_hot *stack)
+{
+	uint64_t size_bytes = live_size_bytes(block);
+	stacks_touch(&m->stacks, stack, block->slot, m->epoch);
+	stack->live_bytes -= size_bytes;
+	stack->live_blocks--;
+	m->live_blocks--;
+	m->live_bytes -= size_bytes;
+	if (m->live_bytes < m->slice.min_bytes)
+		m->slice.min_bytes = m->live_bytes;
+	uint32_t bucket = model_bucket(m->now_us - live_birth_us(block));
+	if (UNLIKELY(!account_beside(stack->lives, bucket)))
+		account_defer_cell(m, cell_key(block->slot, CELL_LIFE, bucket), 1, 0);
+	if (live_birth_slice(block) == m->slice.slice_id) {
+		stack->deaths++;
+		stack->death_bytes += size_bytes;
+		return false;
+	}
+	account_defer_cell(m, cell_key(block->slot, CELL_DEATH, live_birth_slice(block)), 1,
+			   size_bytes);
+	return true;
+}
+
+/* The block lives on as if it had not ended at death_us. */
+static inline void account_return(struct model *m, const struct live_block *block,
+				  uint64_t death_us)
+{
+	uint64_t size_bytes = live_size_bytes(block);
+	struct stack_hot *stack = stacks_hot(&m->stacks, block->slot);
+	stacks_touch(&m->stacks, stack, block->slot, m->epoch);
+	stack->live_bytes += size_bytes;
+	stack->live_blocks++;
+	if (live_birth_slice(block) == m->slice.slice_id) {
+		stack->deaths--;
+		stack->death_bytes -= size_bytes;
+	} else {
+		/* The death may stand in an earlier slice: sums over slices come out right. */
+		account_defer_cell(m, cell_key(block->slot, CELL_DEATH, live_birth_slice(block)),
+				   UINT64_MAX, -size_bytes);
+	}
+	uint32_t bucket = model_bucket(death_us - live_birth_us(block));
+	if (!account_take_back_beside(stack->lives, bucket))
+		account_defer_cell(m, cell_key(block->slot, CELL_LIFE, bucket), UINT64_MAX, 0);
+	account_raise(m, size_bytes);
+}
+
+static inline void account_failed(struct model *m, uint32_t slot)
+{
+	stacks_touch(&m->stacks, stacks_hot(&m->stacks, slot), slot, m->epoch);
+	stacks_cold(&m->stacks, slot)->open_failed++;
+	m->failed++;
+}
