@@ -85,6 +85,13 @@ static bool set_rule(const struct cfi_image *image, uintptr_t pc, const struct c
 	if (row->how[CFI_RSP] != CFI_HOW_UNSAID &&
 	    !(row->how[CFI_RSP] == CFI_HOW_VAL_OFFSET && row->value[CFI_RSP] == 0))
 		return false;
+	if (row->cfa_is_expr && rbp == CFI_HOW_EXPR &&
+	    cfi_expr_rbp(image, row->cfa_expr, true, &ret->cfa_offset) &&
+	    cfi_expr_rbp(image, (uint32_t)row->value[CFI_RBP], false, &ret->bp_offset)) {
+		ret->kind = CFI_BP_DEREF;
+		ret->bp_saved = true;
+		return true;
+	}
 	if (rbp == CFI_HOW_OFFSET) {
 		ret->bp_saved = true;
 		ret->bp_offset = row->value[CFI_RBP];

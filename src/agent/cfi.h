@@ -39,6 +39,7 @@ enum cfi_kind {
 	CFI_SP,	      /* cfa = rsp + cfa_offset */
 	CFI_BP,	      /* cfa = rbp + cfa_offset */
 	CFI_END,      /* return address undefined: the outermost frame */
+	CFI_BP_DEREF, /* realigned frame: cfa is the word at rbp + cfa_offset; bp_offset is from rbp */
 	CFI_SIGNAL,   /* frame of a signal: a ucontext at rsp, see CFI_UCONTEXT_* */
 	CFI_SLOW,     /* only cfi_step() can tell, or nobody */
 };
@@ -47,8 +48,9 @@ enum cfi_kind {
 enum { CFI_UCONTEXT_RBP = 120, CFI_UCONTEXT_RSP = 160, CFI_UCONTEXT_RIP = 168 };
 
 /*
- * For CFI_SP and CFI_BP: the return address is at cfa - 8, the caller's rsp is
- * cfa, the caller's rbp is at cfa + bp_offset if bp_saved, else unchanged.
+ * For CFI_SP, CFI_BP, CFI_BP_DEREF: the return address is at cfa - 8, the
+ * caller's rsp is cfa, the caller's rbp is at cfa + bp_offset if bp_saved, else
+ * unchanged (CFI_BP_DEREF: always saved, at rbp + bp_offset).
  */
 struct cfi_rule {
 	uint8_t kind; /* enum cfi_kind */

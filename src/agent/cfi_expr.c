@@ -394,3 +394,16 @@ bool cfi_expr_plt(const struct cfi_image *image, uint32_t place, uintptr_t pc, i
 	*ret_offset = (int32_t)base + (int32_t)((unsigned)((rip & 15) >= limit) << shift);
 	return true;
 }
+
+bool cfi_expr_rbp(const struct cfi_image *image, uint32_t place, bool deref, int32_t *ret_offset)
+{
+	struct cfi_cursor cursor = expression_at(image, place);
+
+	if (cfi_u8(&cursor) != OP_BREG0 + CFI_RBP)
+		return false;
+	int64_t offset = cfi_sleb(&cursor);
+	if (deref && cfi_u8(&cursor) != OP_DEREF)
+		return false;
+	*ret_offset = (int32_t)offset;
+	return !cursor.bad && cursor.at == cursor.end && offset == (int32_t)offset;
+}

@@ -26,3 +26,6 @@ bool cfi_expr_eval(const struct cfi_expr_input *input, uint32_t place, const uin
  * For a given pc it is rsp plus a constant, *ret_offset. False: another expression.
  */
 bool cfi_expr_plt(const struct cfi_image *image, uint32_t place, uintptr_t pc, int32_t *ret_offset);
+
+/* Is it rbp + *ret_offset, or with deref what lies there? */
+bool cfi_expr_rbp(const struct cfi_image *image, uint32_t place, bool deref, int32_t *ret_offset);

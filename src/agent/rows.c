@@ -154,15 +154,21 @@ static uint64_t row_of_rule(const struct module_code *module, const struct cfi_r
 			return row_pack(ROW_SLOW, 0, 0, module->instance);
 		return row_pack(rule->kind == CFI_SP ? ROW_SP : ROW_BP, rule->cfa_offset,
 				rule->bp_saved ? rule->bp_offset : 0, module->instance);
+	case CFI_BP_DEREF:
+		if (rule->cfa_offset >= 1 << 23 || rule->cfa_offset < -(1 << 23) ||
+		    rule->bp_offset >= 1 << 19 || rule->bp_offset < -(1 << 19))
+			break;
+		return row_pack(ROW_REALIGNED, rule->cfa_offset, rule->bp_offset, module->instance);
 	case CFI_END:
 		return row_pack(ROW_END, 0, 0, module->instance);
 	case CFI_SIGNAL:
 		return row_pack(ROW_SIGNAL, 0, 0, module->instance);
 	case CFI_SLOW:
-		return row_pack(ROW_SLOW, 0, 0, module->instance);
 	case CFI_NONE:
 		break;
 	}
+	if (rule->kind != CFI_NONE)
+		return row_pack(ROW_SLOW, 0, 0, module->instance);
 	/* A return address that begins a function, with nothing before it: a context's first frame. */
 	if (!(pc & WIRE_PC_EXACT) && cfi_covers(&module->cfi, pc))
 		return row_pack(ROW_END, 0, 0, module->instance);

@@ -16,6 +16,7 @@ enum row_kind {
 	ROW_FP = 4,     /* no unwind information: follow the frame pointer, with care */
 	ROW_SIGNAL = 5, /* rt_sigreturn frame: registers in the ucontext at sp */
 	ROW_SLOW = 6,   /* needs all callee-saved registers */
+	ROW_REALIGNED = 7, /* cfa is the word at bp + offset; caller's bp at bp + bp offset */
 };
 
 static inline uint64_t row_pack(enum row_kind kind, int32_t cfa, int32_t bp, uint32_t instance)

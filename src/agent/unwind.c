@@ -32,9 +32,15 @@ enum {
 	FRESH_USES_BP = 1u << 0,
 	FRESH_SIGNAL = 1u << 1,
 	FRESH_WORDS = 1u << 2, /* its return address was read */
+	FRESH_REALIGNED = 1u << 3,
 };
 
-enum step_result { STEP_ON, STEP_END, STEP_LOST };
+enum step_result {
+	STEP_ON,
+	STEP_END,  /* the outermost frame */
+	STEP_LOST, /* cannot go on; to be tried again next time */
+	STEP_SLOW, /* needs registers that are not followed here */
+};
 
 /* The state of the walk. */
 struct walk {
@@ -113,6 +119,32 @@ __attribute__((noinline)) static enum step_result step_signal(struct lane *lane,
 	return (walk->pc & ~WIRE_PC_EXACT) < AGENT_PAGE ? STEP_LOST : STEP_ON;
 }
 
+/* A frame that aligned its own stack pointer keeps the address of its caller's frame behind bp. */
+__attribute__((noinline)) static enum step_result
+step_realigned(struct lane *lane, struct walk *walk, struct memo_frame *frame, uint64_t row)
+{
+	uint64_t keeper = walk->bp + (uint64_t)(int64_t)row_cfa(row);
+	uint64_t bp_slot = walk->bp + (uint64_t)(int64_t)row_bp(row);
+	if (row_cfa(row) > 0 || row_cfa(row) <= -(1 << 16))
+		return STEP_SLOW;
+	if (keeper < walk->sp || keeper - walk->sp > STEP_BYTES_MAX || keeper & 7 ||
+	    bp_slot < walk->sp || bp_slot - walk->sp > STEP_BYTES_MAX || bp_slot & 7 ||
+	    !readable(lane, walk, keeper + 8) || !readable(lane, walk, bp_slot + 8))
+		return STEP_LOST;
+	uint64_t cfa = *(volatile uint64_t *)keeper;
+	if (cfa <= walk->sp || cfa - walk->sp > STEP_BYTES_MAX || cfa & 7 ||
+	    !readable(lane, walk, cfa))
+		return STEP_LOST;
+	frame->words |= FRESH_USES_BP | FRESH_WORDS | FRESH_REALIGNED;
+	frame->hash = bp_slot;
+	/* Where the caller's address lies follows from bp, which is compared: found again by remember(). */
+	frame->node |= (uint32_t)(walk->bp - keeper) << 16;
+	walk->bp = *(volatile uint64_t *)bp_slot;
+	walk->pc = *(volatile uint64_t *)(cfa - 8);
+	walk->sp = cfa;
+	return walk->pc < AGENT_PAGE ? STEP_END : STEP_ON;
+}
+
 /* One step out of *frame, whose state is *walk. Fills what the frame must remember. */
 static AGENT_INLINE enum step_result step(struct lane *lane, struct walk *walk,
 					  struct memo_frame *frame)
@@ -132,8 +164,10 @@ static AGENT_INLINE enum step_result step(struct lane *lane, struct walk *walk,
 		return step_by_frame_pointer(lane, walk, frame);
 	} else if (kind == ROW_SIGNAL) {
 		return step_signal(lane, walk, frame);
+	} else if (kind == ROW_REALIGNED) {
+		return step_realigned(lane, walk, frame, row);
 	} else {
-		return kind == ROW_END ? STEP_END : STEP_LOST;
+		return kind == ROW_END ? STEP_END : STEP_SLOW;
 	}
 	if (unlikely(cfa <= walk->sp || cfa - walk->sp > STEP_BYTES_MAX || cfa & 7 ||
 		     !readable(lane, walk, cfa)))
@@ -304,6 +338,11 @@ static AGENT_INLINE void remember(struct memo *memo, const struct collected *got
 		} else if (flags & FRESH_WORDS) {
 			memo->words[words++] = (struct memo_word){next_sp - 8, next_pc};
 		}
+		if (unlikely(flags & FRESH_REALIGNED)) {
+			memo->words[words++] =
+				(struct memo_word){frame.bp - (frame.node >> 16), next_sp};
+			frame.node &= 0xffff;
+		}
 		if (bp_slot && needs_bp)
 			memo->words[words++] = (struct memo_word){bp_slot, next_bp};
 		needs_bp = (flags & FRESH_USES_BP) || (needs_bp && !bp_slot);
@@ -407,6 +446,13 @@ uint32_t unwind_walk(struct lane *lane, const struct call_site *site)
 	collect(lane, &walk, &got);
 	if (unlikely(!got.fresh && !got.kept))
 		return agent.no_stack_id;
+	if (unlikely(got.end == STEP_SLOW)) {
+		uint32_t full = unwind_full(lane, site);
+		unwind_forget(lane);
+		if (full)
+			return full;
+		got.end = STEP_LOST;
+	}
 	memo->count = got.kept;
 	if (memo->cut_end > got.kept)
 		memo->cut_end = 0;
@@ -457,7 +503,7 @@ enum seek_result unwind_seek(struct lane *lane, const struct call_site *site, ui
 			break;
 		}
 	}
-	if (!found && (result == STEP_LOST || walk.guessed))
+	if (!found && (result == STEP_LOST || result == STEP_SLOW || walk.guessed))
 		found = SEEK_LOST;
 	lane->seeking = seeking;
 	lane->safe_low = safe_low;

@@ -16,6 +16,13 @@
 uint32_t unwind_walk(struct lane *lane, const struct call_site *site);
 
 /*
+ * The stack with all callee-saved registers, followed from the agent's own
+ * frames on: for the rare code whose frames hang on another register. About
+ * 1 us per frame, outside the memory. 0: it could not be followed.
+ */
+uint32_t unwind_full(struct lane *lane, const struct call_site *site);
+
+/*
  * Follows the stack from site, without memory, up to the agent's own frame of
  * the hook that was called with stack pointer hook_sp.
  */
