@@ -84,16 +84,20 @@ static void put_frames(const struct report *report, struct out *out, uint32_t cu
 		text_print(&out->text, "      ... %u more\n", more);
 }
 
-static void put_stack(const struct report *report, struct out *out, const struct view *view,
-		      const struct view_stack_row *stack)
+/* "1.20 MB, 3 blocks at the peak" */
+static void put_columns(struct out *out, const struct view *view, size_t first,
+			const struct view_figures *figures)
 {
-	text_print(&out->text, "    %s", figure_text(&stack->figures, view->columns[0]).text);
-	for (size_t i = 1; i < view->column_count; i++)
-		text_print(&out->text, ", %s %s",
-			   figure_text(&stack->figures, view->columns[i]).text,
-			   view_columns[view->columns[i]].title);
-	text_put(&out->text, " from\n");
-	put_frames(report, out, stack->stack);
+	const char *between = "";
+	for (size_t i = first; i < view->column_count; i++) {
+		enum view_figure figure = view->columns[i];
+		text_print(&out->text, "%s%s", between, figure_text(figures, figure).text);
+		if (i > 0)
+			text_print(&out->text, " %s",
+				   figures->of[figure] == 1 ? view_columns[figure].one
+							    : view_columns[figure].title);
+		between = ", ";
+	}
 }
 
 static void put_percent(struct out *out, uint64_t part, uint64_t whole)
@@ -111,23 +115,26 @@ static void put_site(const struct report *report, struct out *out, const struct 
 	text_put(&out->text, "  ");
 	unsigned used = FIGURE_COLUMNS + 10;
 	out_style(out, OUT_BOLD);
-	out_name(out, site->function ? site->function : "[no name]",
+	out_name(out, site->function ? site->function : "[functions without a name]",
 		 out->width > used + 20 ? out->width - used : 0);
 	out_style(out, OUT_PLAIN);
-	text_put_char(&out->text, '\n');
-	text_put(&out->text, "    ");
-	for (size_t i = 1; i < view->column_count; i++)
-		text_print(&out->text, "%s %s, ", figure_text(&site->self, view->columns[i]).text,
-			   view_columns[view->columns[i]].title);
-	text_print(&out->text, "%zu stack%s, in ", site->stack_count,
-		   site->stack_count == 1 ? "" : "s");
+	text_put(&out->text, "\n    ");
+	put_columns(out, view, 1, &site->self);
+	text_put(&out->text, ", in ");
 	out_name(out, view_module_name(site->module), 0);
 	text_put_char(&out->text, '\n');
 	size_t shown = site->stack_count < STACKS_PER_SITE ? site->stack_count : STACKS_PER_SITE;
-	for (size_t i = 0; i < shown; i++)
-		put_stack(report, out, view, &site->stacks[i]);
-	if (shown < site->stack_count)
-		text_print(&out->text, "    ... and %zu more stacks\n", site->stack_count - shown);
+	for (size_t i = 0; i < shown; i++) {
+		if (site->stack_count > 1) {
+			text_put(&out->text, "    ");
+			put_columns(out, view, 0, &site->stacks[i].figures);
+			text_put(&out->text, " from\n");
+		}
+		put_frames(report, out, site->stacks[i].stack);
+	}
+	size_t more = site->stack_count - shown;
+	if (more)
+		text_print(&out->text, "    and %zu more stack%s\n", more, more == 1 ? "" : "s");
 }
 
 static size_t at_most(uint64_t limit, size_t count)

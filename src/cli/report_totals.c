@@ -71,6 +71,11 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static void end_sentence(const struct trace_end *end, char *out, size_t out_bytes)
 {
 	int number = report_signal(end);
@@ -134,14 +139,16 @@ static void put_run(const struct report *report, struct out *out)
 static void put_totals(const struct report *report, struct out *out)
 {
 	const struct model_totals *t = &report->totals;
-	put_line(out, "peak", "%s in %s blocks, after %s", units_bytes(t->peak_bytes).text,
-		 units_grouped(t->peak_blocks).text, units_duration(t->peak_time_ns).text);
-	put_line(out, "unfreed", "%s in %s blocks (live at the end; that alone is no leak)",
-		 units_bytes(t->live_bytes).text, units_grouped(t->live_blocks).text);
-	put_line(out, "allocations", "%s of %s in all, from %s stacks in %zu thread%s",
+	put_line(out, "peak", "%s in %s block%s, after %s", units_bytes(t->peak_bytes).text,
+		 units_grouped(t->peak_blocks).text, plural(t->peak_blocks),
+		 units_duration(t->peak_time_ns).text);
+	put_line(out, "unfreed", "%s in %s block%s (live at the end; that alone is no leak)",
+		 units_bytes(t->live_bytes).text, units_grouped(t->live_blocks).text,
+		 plural(t->live_blocks));
+	put_line(out, "allocations", "%s of %s in all, from %s stack%s in %zu thread%s",
 		 units_grouped(t->allocations).text, units_bytes(t->allocated_bytes).text,
-		 units_grouped(t->stacks).text, report->input.thread_count,
-		 report->input.thread_count == 1 ? "" : "s");
+		 units_grouped(t->stacks).text, plural(t->stacks), report->input.thread_count,
+		 plural(report->input.thread_count));
 	put_line(out, "temporary", "%s (%.1f %%)", units_grouped(t->temporary).text,
 		 percent(t->temporary, t->allocations));
 	put_line(out, "frees", "%s", units_grouped(t->frees).text);
@@ -172,11 +179,12 @@ static void put_rss(const struct view_rss *rss, struct out *out)
 		 units_bytes(rss->rss_bytes).text, units_bytes(rss->heap_bytes).text,
 		 units_bytes(rss->mapped_bytes).text, units_bytes(rss->agent_bytes).text,
 		 rss->rest_bytes < 0 ? '-' : '+', units_bytes(rest).text,
-		 rss->rest_bytes < 0 ? "never touched" : "rest (code, stacks, allocator)");
+		 rss->rest_bytes < 0 ? "never touched"
+				     : "rest (code, stacks, what the allocator keeps)");
 	if (!rss->anonymous_bytes)
 		return;
 	put_line(out, "explained",
-		 "%.1f %% of %s anonymous memory at that moment is recorded blocks",
+		 "recorded blocks, live or freed and kept, explain %.1f %% of %s anonymous memory",
 		 percent(rss->explained_bytes, rss->anonymous_bytes),
 		 units_bytes(rss->anonymous_bytes).text);
 	if (rss->cause) {

@@ -101,8 +101,11 @@ void view_rss(const struct view_data *data, struct view_rss *ret_rss)
 		(int64_t)(rss.rss_bytes - rss.heap_bytes - rss.mapped_bytes - rss.agent_bytes);
 	if (totals.rss_anon_bytes > rss.agent_bytes)
 		rss.anonymous_bytes = totals.rss_anon_bytes - rss.agent_bytes;
-	rss.explained_bytes =
-		rss.heap_bytes < rss.anonymous_bytes ? rss.heap_bytes : rss.anonymous_bytes;
+	/* What was freed before stays resident while the allocator keeps it. */
+	uint64_t recorded = rss.heap_bytes;
+	if (totals.peak_time_ns <= rss.time_ns && totals.peak_bytes > recorded)
+		recorded = totals.peak_bytes;
+	rss.explained_bytes = recorded < rss.anonymous_bytes ? recorded : rss.anonymous_bytes;
 	if (rss.anonymous_bytes >= WORTH_EXPLAINING_BYTES &&
 	    rss.explained_bytes < rss.anonymous_bytes / 2) {
 		const struct suspect *suspect = find_suspect(data, &rss);

@@ -7,16 +7,18 @@
 #include "views/data.h"
 
 const struct view_column view_columns[VIEW_FIGURE_COUNT] = {
-	[VIEW_ALLOCATIONS] = {"allocations", "allocations", VIEW_UNIT_COUNT},
-	[VIEW_ALLOCATED_BYTES] = {"allocated_bytes", "allocated", VIEW_UNIT_BYTES},
-	[VIEW_FREES] = {"frees", "frees", VIEW_UNIT_COUNT},
-	[VIEW_FREED_BYTES] = {"freed_bytes", "freed", VIEW_UNIT_BYTES},
-	[VIEW_TEMPORARY] = {"temporary_allocations", "temporary", VIEW_UNIT_COUNT},
-	[VIEW_FAILED] = {"failed_allocations", "failed", VIEW_UNIT_COUNT},
-	[VIEW_PEAK_BLOCKS] = {"peak_allocations", "blocks at peak", VIEW_UNIT_COUNT},
-	[VIEW_PEAK_BYTES] = {"peak_bytes", "at peak", VIEW_UNIT_BYTES},
-	[VIEW_UNFREED_BLOCKS] = {"unfreed_allocations", "unfreed blocks", VIEW_UNIT_COUNT},
-	[VIEW_UNFREED_BYTES] = {"unfreed_bytes", "unfreed", VIEW_UNIT_BYTES},
+	[VIEW_ALLOCATIONS] = {"allocations", "allocations", "allocation", VIEW_UNIT_COUNT},
+	[VIEW_ALLOCATED_BYTES] = {"allocated_bytes", "allocated", "allocated", VIEW_UNIT_BYTES},
+	[VIEW_FREES] = {"frees", "frees", "free", VIEW_UNIT_COUNT},
+	[VIEW_FREED_BYTES] = {"freed_bytes", "freed", "freed", VIEW_UNIT_BYTES},
+	[VIEW_TEMPORARY] = {"temporary_allocations", "temporary", "temporary", VIEW_UNIT_COUNT},
+	[VIEW_FAILED] = {"failed_allocations", "failed", "failed", VIEW_UNIT_COUNT},
+	[VIEW_PEAK_BLOCKS] = {"peak_allocations", "blocks at the peak", "block at the peak",
+			      VIEW_UNIT_COUNT},
+	[VIEW_PEAK_BYTES] = {"peak_bytes", "at the peak", "at the peak", VIEW_UNIT_BYTES},
+	[VIEW_UNFREED_BLOCKS] = {"unfreed_allocations", "unfreed blocks", "unfreed block",
+				 VIEW_UNIT_COUNT},
+	[VIEW_UNFREED_BYTES] = {"unfreed_bytes", "unfreed", "unfreed", VIEW_UNIT_BYTES},
 };
 
 const struct view view_list[] = {

@@ -42,7 +42,8 @@ struct view_figures {
 enum view_unit { VIEW_UNIT_COUNT, VIEW_UNIT_BYTES };
 struct view_column {
 	const char *key;   /* in JSON and other exports */
-	const char *title; /* for people */
+	const char *title; /* for people, after a number */
+	const char *one;   /* the same after a 1 */
 	enum view_unit unit;
 };
 /* By enum view_figure. */
@@ -148,7 +149,7 @@ struct view_rss {
 	uint64_t rss_bytes, time_ns, heap_bytes, mapped_bytes, agent_bytes;
 	int64_t rest_bytes; /* rss - heap - mapped - agent; below 0: asked for and never touched */
 	uint64_t anonymous_bytes; /* without the agent; 0 = unknown */
-	uint64_t explained_bytes; /* of anonymous_bytes, by recorded blocks */
+	uint64_t explained_bytes; /* of anonymous_bytes, by blocks live then or before */
 	const char *cause;        /* a sentence if less than half is explained, else NULL */
 	const char *advice;       /* what to do about it; NULL with cause */
 };

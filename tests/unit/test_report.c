@@ -192,7 +192,7 @@ static void text(void)
 	has(&stage, "shop --open 'all day'");
 	has(&stage, "exit status 3");
 	has(&stage, "500 B in 2 blocks");
-	has(&stage, "300 B in 1 blocks");
+	has(&stage, "300 B in 1 block (");
 	has(&stage, "9.00 MB = heap 300 B + mapped 0 B + agent 1.00 MB + 8.00 MB rest");
 	has(&stage, "Sites by their share of the peak");
 	has(&stage, "cart_add");
