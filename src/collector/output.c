@@ -156,6 +156,15 @@ static int open_flags(const char *path, bool force)
 	return O_RDWR | O_CLOEXEC | O_CREAT | O_NOCTTY | (special ? 0 : force ? O_TRUNC : O_EXCL);
 }
 
+/* A file that is overwritten keeps its mode otherwise. */
+static void close_to_others(int fd)
+{
+	struct stat facts;
+	if (fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & 0777) != 0600 &&
+	    fchmod(fd, 0600))
+		return; /* somebody else's file that we may write: its mode is theirs */
+}
+
 int output_open(const char *path, bool force, int *ret_fd, char **ret_path, struct tm_error *err)
 {
 	int error = make_parents(path);
@@ -166,6 +175,7 @@ int output_open(const char *path, bool force, int *ret_fd, char **ret_path, stru
 		int fd = open(name, open_flags(name, force), 0600);
 		error = -errno;
 		if (fd >= 0) {
+			close_to_others(fd);
 			*ret_fd = fd;
 			*ret_path = name;
 			return 0;

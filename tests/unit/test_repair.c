@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/repair.h"
+#include "harness/tap.h"
+
+enum { A = 1, B = 2 };
+
+static struct trace_event event(enum trace_op op, uint32_t thread, uint64_t time_ns,
+				uint64_t address)
+{
+	return (struct trace_event){.op = (uint8_t)op,
+				    .thread_id = thread,
+				    .time_ns = time_ns,
+				    .address = address,
+				    .size_bytes = 8};
+}
+
+static struct model *new_model(void)
+{
+	struct model *model = NULL;
+	REQUIRE(model_new(&(struct model_options){0}, &model, NULL) == 0);
+	return model;
+}
+
+static void check_order(struct model *model, struct trace_event *events, size_t count,
+			unsigned moves, const char *ops)
+{
+	struct repair *repair = repair_new();
+	REQUIRE(repair != NULL);
+	CHECK_EQ_U64(repair_order(repair, model, events, count), moves);
+	for (size_t i = 0; i < count; i++) {
+		CHECK_EQ_U64(events[i].op, (uint64_t)(ops[i] == 'a' ? TRACE_ALLOC : TRACE_FREE));
+		CHECK(!i || events[i - 1].time_ns <= events[i].time_ns);
+	}
+	struct model_totals totals;
+	REQUIRE(model_apply(model, events, count, NULL) == 0);
+	model_totals(model, &totals);
+	CHECK_EQ_U64(totals.freed_unseen + totals.freed_older, 0);
+	repair_free(repair);
+	model_free(model);
+}
+
+static void give(struct model *model, uint64_t address)
+{
+	struct trace_event before = event(TRACE_ALLOC, A, 0, address);
+	REQUIRE(model_apply(model, &before, 1, NULL) == 0);
+}
+
+static void late_free(void)
+{
+	struct model *model = new_model();
+	give(model, 16);
+	struct trace_event events[] = {event(TRACE_ALLOC, A, 100, 16),
+				       event(TRACE_FREE, B, 150, 16)};
+	check_order(model, events, 2, 1, "fa");
+}
+
+static void late_allocation(void)
+{
+	struct trace_event events[] = {event(TRACE_FREE, B, 100, 16),
+				       event(TRACE_ALLOC, A, 150, 16)};
+	check_order(new_model(), events, 2, 1, "af");
+}
+
+static void late_free_of_a_short_life(void)
+{
+	struct model *model = new_model();
+	give(model, 16);
+	struct trace_event events[] = {event(TRACE_ALLOC, A, 100, 16),
+				       event(TRACE_FREE, A, 120, 16),
+				       event(TRACE_FREE, B, 150, 16)};
+	check_order(model, events, 3, 1, "faf");
+}
+
+static void state_within_the_batch_counts(void)
+{
+	struct trace_event events[] = {
+		event(TRACE_ALLOC, B, 10, 16), event(TRACE_ALLOC, A, 5000, 16),
+		event(TRACE_FREE, B, 5060, 16), event(TRACE_FREE, A, 9000, 16)};
+	check_order(new_model(), events, 4, 1, "afaf");
+}
+
+static void hand_over_is_left_alone(void)
+{
+	struct trace_event events[] = {event(TRACE_ALLOC, A, 100, 16),
+				       event(TRACE_FREE, B, 150, 16),
+				       event(TRACE_ALLOC, A, 200, 16),
+				       event(TRACE_FREE, B, 250, 16)};
+	check_order(new_model(), events, 4, 0, "afaf");
+}
+
+/* B allocates another block in between: its own order must stay. */
+static void own_order_stays(void)
+{
+	struct model *model = new_model();
+	give(model, 16);
+	struct trace_event events[] = {event(TRACE_ALLOC, A, 100, 16),
+				       event(TRACE_ALLOC, B, 120, 32),
+				       event(TRACE_FREE, B, 150, 16)};
+	struct repair *repair = repair_new();
+	CHECK_EQ_U64(repair_order(repair, model, events, 3), 1);
+	CHECK_EQ_U64(events[0].address, 32);
+	CHECK_EQ_U64(events[1].op, TRACE_FREE);
+	CHECK_EQ_U64(events[2].thread_id, A);
+	CHECK_EQ_U64(events[0].time_ns, 100);
+	CHECK_EQ_U64(events[2].time_ns, 150);
+	repair_free(repair);
+	model_free(model);
+}
+
+/* A free that was never seen is no skew: it must not take a later one. */
+static void far_apart_is_no_skew(void)
+{
+	struct model *model = new_model();
+	give(model, 16);
+	struct trace_event events[] = {event(TRACE_ALLOC, A, 100, 16),
+				       event(TRACE_FREE, B, 100 + REPAIR_WINDOW_NS + 1, 16)};
+	struct repair *repair = repair_new();
+	CHECK_EQ_U64(repair_order(repair, model, events, 2), 0);
+	repair_free(repair);
+	model_free(model);
+}
+
+static const struct tap_case cases[] = {
+	{.name = "a free stamped after the next allocation is no false leak", .run = late_free},
+	{.name = "an allocation stamped after its free is no false leak", .run = late_allocation},
+	{.name = "the same when the next block is gone already", .run = late_free_of_a_short_life},
+	{.name = "what the batch itself did is known", .run = state_within_the_batch_counts},
+	{.name = "a block handed from thread to thread stays in order", .run = hand_over_is_left_alone},
+	{.name = "a thread's own order is kept", .run = own_order_stays},
+	{.name = "a free that was never seen takes no other", .run = far_apart_is_no_skew},
+};
+TAP_MAIN(cases)
