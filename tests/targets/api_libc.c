@@ -234,7 +234,7 @@ static void mode_free_aligned_sized(void)
 	mix(by_memalign, &by_memalign_site, 1, drop_aligned_sized);
 }
 
-/* Sizes that need more than 32 bits, and alignments beyond a page. */
+/* Sizes that need more than 32 bits. */
 static void mode_large(void)
 {
 	size_t gib = (size_t)1 << 30;
@@ -246,9 +246,6 @@ static void mode_large(void)
 		free(more);
 	}
 	void *kept = by_malloc(4 * gib);
-	void *aligned = aligned_alloc((size_t)1 << 22, 100);
-	ledger_alloc(&by_aligned_alloc_site, aligned, 100);
-	check(((uintptr_t)aligned & 0x3fffff) == 0, "not aligned");
 	KEEP(kept);
 }
 

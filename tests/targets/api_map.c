@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 		peak = mode_file();
 	else
 		check(0, "usage: api_map MODE");
-	ledger_expect("mapped_peak_bytes", peak);
+	ledger_expect(strcmp(mode, "brk") ? "mapped_peak_bytes" : "brk_peak_bytes", peak);
 	ledger_print(mode, LEDGER_EXACT | LEDGER_PEAK);
 	return 0;
 }

@@ -69,7 +69,8 @@ typedef void (*drop_fn)(void *, size_t);
 static void mix(make_fn make, drop_fn drop, ledger_site *site, size_t fixed)
 {
 	for (size_t i = 1; i <= rounds; i++) {
-		size_t small = fixed ? fixed : i * 24, large = fixed ? fixed : i * 128;
+		// Multiples of the alignment: libstdc++ rounds up to it before it asks.
+		size_t small = fixed ? fixed : i * 128, large = fixed ? fixed : i * 256;
 		void *a = make(small);
 		void *b = make(large);
 		check(a && b, "out of memory");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries that come and go. argv[2] is the folder of the plug_*.so. Modes:
- *   turns     three threads, each loading two libraries in turn, which land at
+ *   turns N   N threads (at most three), each loading two libraries in turn, which land at
  *             the same address
  *   deepbind  RTLD_DEEPBIND: the library's malloc is the C library's, unseen
  *   dlmopen   a library in a namespace of its own
@@ -79,7 +79,7 @@ static void *turns_thread(void *arg)
 	return NULL;
 }
 
-static void mode_turns(void)
+static void mode_turns(int count)
 {
 	struct pair pairs[3] = {
 		{'a', 'b', &plug_a_make_site, &plug_b_make_site, 0},
@@ -87,9 +87,9 @@ static void mode_turns(void)
 		{'e', 'f', &plug_e_make_site, &plug_f_make_site, 0},
 	};
 	pthread_t threads[3];
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < count; i++)
 		check(!pthread_create(&threads[i], NULL, turns_thread, &pairs[i]), "no thread");
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 	check(pairs[0].same_place + pairs[1].same_place + pairs[2].same_place > 0,
 	      "no two libraries shared an address");
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	folder = argc > 2 ? argv[2] : ".";
 	ledger_open("");
 	if (!strcmp(mode, "turns"))
-		mode_turns();
+		mode_turns(argc > 3 && atoi(argv[3]) == 1 ? 1 : 3);
 	else if (!strcmp(mode, "deepbind"))
 		mode_deepbind();
 	else if (!strcmp(mode, "dlmopen"))

@@ -41,7 +41,7 @@ def depth(t):
     for stack in report["stack_list"]:
         frames = [frame for frame in stack["frames"] if frame["module"] != "[mark]"]
         t.expect(len(frames) <= 4, f"{len(frames)} frames: {[f['function'] for f in frames]}")
-    rows = {row["function"]: row["inclusive"]["allocations"] for row in report["functions"]}
+    rows = {row["function"]: row["self"]["allocations"] for row in report["functions"]}
     t.equal("chain_0", rows.get("chain_0"), 40)
     t.expect(report["cut_stacks"] > 0, "no stack is marked as cut")
 

@@ -29,13 +29,13 @@ def children(t):
     made = []
     for path in traces:
         report = t.report(path, "--by", "function")
-        rows = {row["function"]: row["inclusive"] for row in report["functions"]}
+        rows = {row["function"]: row["self"] for row in report["functions"]}
         made.append((rows.get("child_malloc", {}).get("allocations", 0), report))
     made.sort(key=lambda one: one[0])
     t.equal("child_malloc() per trace", [count for count, _ in made], [0, 200, 400, 600])
     for status, (_, report) in enumerate(made[1:]):
         t.equal(f"exit status of child {status}", report["exit_status"], status)
-        rows = {row["function"]: row["inclusive"] for row in report["functions"]}
+        rows = {row["function"]: row["self"] for row in report["functions"]}
         child = [row for row in wanted[status]["functions"] if row["function"] == "child_malloc"][0]
         for key in ("unfreed_allocations", "unfreed_bytes", "allocated_bytes", "frees"):
             t.equal(f"child {status}: {key}", rows["child_malloc"][key], child[key])
@@ -78,7 +78,7 @@ def daemon(t):
     t.equal("child_malloc() in the daemon's own count",
             [row["allocations"] for row in ledger["functions"] if row["function"] == "child_malloc"],
             [4000])
-    rows = {row["function"]: row["inclusive"]["allocations"]
+    rows = {row["function"]: row["self"]["allocations"]
             for row in t.report(None, "--by", "function")["functions"]}
     t.equal("parent_malloc()", rows.get("parent_malloc"), 200)
 
@@ -214,7 +214,8 @@ def add_starter(name, make):
         t.need(len(found) == 1, f"{len(found)} traces of the program itself "
                f"({[p.name for p in t.folder.glob('*.tide*')]}); {recorded.err[-600:]}")
         t.figures_match(found[0], t.ledger())
-        t.equal("exit_status", found[0]["exit_status"], 3)
+        # Not our own child: its status may be unknown, but never wrong.
+        t.expect(found[0]["exit_status"] in (3, None), f"exit_status {found[0]['exit_status']}")
 
 
 add_starter("shebang", lambda t: [script(t, f"#!/bin/sh\n{t.target('simple')} 3\nexit $?\n")])
