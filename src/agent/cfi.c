@@ -17,7 +17,7 @@ enum { PRESERVED = 1u << CFI_RBX | 1u << CFI_RBP | 0xfu << 12 };
 /* Where a ucontext at rsp has the registers, by DWARF number. */
 static const uint8_t ucontext_offset[CFI_REGISTERS] = {
 	144, 136, 152, 128, 112, 104, CFI_UCONTEXT_RBP, CFI_UCONTEXT_RSP, 40, 48,
-	56,  64,  72,  80,  88,	 96,  CFI_UCONTEXT_RIP,
+	56,  64,  72,  80,  88,  96,  CFI_UCONTEXT_RIP,
 };
 
 static bool bytes_at(const struct cfi_image *image, uintptr_t at, const uint8_t *bytes,

@@ -26,20 +26,21 @@ enum { CFI_RIP = 16, CFI_RSP = 7, CFI_RBP = 6, CFI_RBX = 3, CFI_REGISTERS = 17 }
 
 /* Where one module's tables are. All addresses are run-time addresses. */
 struct cfi_image {
-	uintptr_t start;	/* readable range that holds the tables: the PT_LOAD segment of */
-	uintptr_t end;		/* PT_GNU_EH_FRAME; nothing outside is read as a table */
+	uintptr_t start;        /* readable range that holds the tables: the PT_LOAD segment of */
+	uintptr_t end;          /* PT_GNU_EH_FRAME; nothing outside is read as a table */
 	uintptr_t eh_frame_hdr; /* 0: the module has none */
 	uintptr_t hdr_bytes;
+	uintptr_t eh_frame;   /* used without a header, then searched from its start */
 	uintptr_t code_start; /* readable code; only signal trampolines are recognised in it */
 	uintptr_t code_end;   /* (0, 0: no reading of code) */
 };
 
 enum cfi_kind {
 	CFI_NONE = 0, /* no FDE covers the pc */
-	CFI_SP,	      /* cfa = rsp + cfa_offset */
-	CFI_BP,	      /* cfa = rbp + cfa_offset */
+	CFI_SP,       /* cfa = rsp + cfa_offset */
+	CFI_BP,       /* cfa = rbp + cfa_offset */
 	CFI_END,      /* return address undefined: the outermost frame */
-	CFI_BP_DEREF, /* realigned frame: cfa is the word at rbp + cfa_offset; bp_offset is from rbp */
+	CFI_BP_DEREF, /* realigned frame: cfa is the word at rbp + cfa_offset */
 	CFI_SIGNAL,   /* frame of a signal: a ucontext at rsp, see CFI_UCONTEXT_* */
 	CFI_SLOW,     /* only cfi_step() can tell, or nobody */
 };

@@ -48,7 +48,7 @@ struct machine {
 	const struct cfi_image *image;
 	const struct cfi_entry *entry;
 	struct cfi_cursor cursor;
-	uintptr_t pc;	    /* the row wanted */
+	uintptr_t pc;       /* the row wanted */
 	uintptr_t location; /* the row being built */
 	unsigned depth;
 	bool done;

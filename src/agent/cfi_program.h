@@ -9,10 +9,10 @@ enum cfi_how {
 	CFI_HOW_UNSAID = 0, /* no rule: the ABI says whether it is preserved */
 	CFI_HOW_UNDEFINED,
 	CFI_HOW_SAME,
-	CFI_HOW_OFFSET,	    /* at cfa + value */
+	CFI_HOW_OFFSET,     /* at cfa + value */
 	CFI_HOW_VAL_OFFSET, /* is cfa + value */
 	CFI_HOW_REGISTER,   /* in register number value */
-	CFI_HOW_EXPR,	    /* at the address the expression gives */
+	CFI_HOW_EXPR,       /* at the address the expression gives */
 	CFI_HOW_VAL_EXPR,   /* is what the expression gives */
 };
 

@@ -35,6 +35,10 @@ static struct cfi_cursor cursor_at(const struct cfi_image *image, uintptr_t at)
 
 static bool read_header(const struct cfi_image *image, struct header *ret)
 {
+	if (!image->eh_frame_hdr && image->eh_frame) {
+		*ret = (struct header){.eh_frame = image->eh_frame};
+		return true;
+	}
 	if (!image->eh_frame_hdr || image->eh_frame_hdr < image->start ||
 	    image->eh_frame_hdr >= image->end)
 		return false;

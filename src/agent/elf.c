@@ -224,8 +224,8 @@ bool elf_module_init(struct elf_module *ret, uintptr_t bias, const Elf64_Dyn *dy
 struct search {
 	const struct elf_module *module;
 	const char *name;
-	bool object;		    /* data, not a function */
-	const Elf64_Sym *found;	    /* default version */
+	bool object;                /* data, not a function */
+	const Elf64_Sym *found;     /* default version */
 	const Elf64_Sym *found_old; /* hidden version */
 };
 

@@ -23,7 +23,7 @@ struct elf_auxv {
 	uintptr_t phnum;
 	uintptr_t base; /* of the dynamic linker; 0: static, or started through the linker */
 	uintptr_t entry;
-	uintptr_t vdso;	  /* ELF header of the vdso */
+	uintptr_t vdso;   /* ELF header of the vdso */
 	uintptr_t random; /* 16 random bytes */
 	uintptr_t page_bytes;
 	uintptr_t secure; /* not 0: setuid and the like */
@@ -31,10 +31,10 @@ struct elf_auxv {
 
 /* struct link_map as every C library on Linux lays it out. */
 struct elf_link_map {
-	uintptr_t bias;	    /* l_addr */
-	uintptr_t name;	    /* l_name: a NUL-terminated string */
+	uintptr_t bias;     /* l_addr */
+	uintptr_t name;     /* l_name: a NUL-terminated string */
 	uintptr_t dynamic;  /* l_ld */
-	uintptr_t next;	    /* l_next */
+	uintptr_t next;     /* l_next */
 	uintptr_t previous; /* l_prev */
 };
 
@@ -66,11 +66,11 @@ struct elf_module {
 
 struct elf_scope {
 	struct elf_auxv auxv;
-	uintptr_t main_bias;	/* of the object AT_PHDR belongs to */
+	uintptr_t main_bias;    /* of the object AT_PHDR belongs to */
 	uintptr_t main_dynamic; /* its PT_DYNAMIC, 0 if none */
-	uintptr_t debug;	/* struct elf_debug, 0: static program, nothing to look up */
-	uintptr_t self;		/* own struct elf_link_map, 0: not in the list (injected) */
-	bool through_loader;	/* started as "ld.so program": AT_PHDR is the linker's */
+	uintptr_t debug;        /* struct elf_debug, 0: static program, nothing to look up */
+	uintptr_t self;         /* own struct elf_link_map, 0: not in the list (injected) */
+	bool through_loader;    /* started as "ld.so program": AT_PHDR is the linker's */
 };
 
 /* 0 or -errno. Makes system calls. */

@@ -2,11 +2,12 @@
 /* One line of /proc/self/maps:  start-end perms offset device inode   path */
 #include "agent/modules_path.h"
 
+#include <elf.h>
 #include <stdbool.h>
 
 #include "agent/sys.h"
 
-enum { O_RDONLY_CLOEXEC = 02000000 };
+enum { O_RDONLY_CLOEXEC = 02000000, SECTIONS_MAX = 1024 };
 
 uint32_t module_path_of_program(char *ret, size_t bytes)
 {
@@ -81,4 +82,44 @@ uint32_t module_path_at(uintptr_t address, char *ret, size_t bytes)
 	sys_close(fd);
 	ret[parser.used] = 0;
 	return (uint32_t)parser.used;
+}
+
+static bool read_at(int fd, uint64_t offset, void *ret, size_t bytes)
+{
+	return sys_pread(fd, ret, bytes, offset) == (long)bytes;
+}
+
+/* The address of section number index if it is .eh_frame, else 0. */
+static uintptr_t eh_frame_address(int fd, const Elf64_Ehdr *header, uint64_t names, unsigned index)
+{
+	static const char wanted[] = ".eh_frame";
+	char name[sizeof wanted];
+	Elf64_Shdr section;
+
+	if (!read_at(fd, header->e_shoff + (uint64_t)index * sizeof section, &section,
+		     sizeof section) ||
+	    !(section.sh_flags & SHF_ALLOC) || section.sh_type == SHT_NOBITS ||
+	    !read_at(fd, names + section.sh_name, name, sizeof name) ||
+	    __builtin_memcmp(name, wanted, sizeof wanted) != 0)
+		return 0;
+	return section.sh_addr;
+}
+
+uintptr_t module_eh_frame_of_program(void)
+{
+	Elf64_Ehdr header;
+	Elf64_Shdr names;
+	uintptr_t found = 0;
+	int fd = sys_open("/proc/self/exe", O_RDONLY_CLOEXEC, 0);
+
+	if (fd < 0)
+		return 0;
+	if (read_at(fd, 0, &header, sizeof header) && header.e_shentsize == sizeof names &&
+	    header.e_shnum <= SECTIONS_MAX &&
+	    read_at(fd, header.e_shoff + (uint64_t)header.e_shstrndx * sizeof names, &names,
+		    sizeof names))
+		for (unsigned i = 0; i < header.e_shnum && !found; i++)
+			found = eh_frame_address(fd, &header, names.sh_offset, i);
+	sys_close(fd);
+	return found;
 }

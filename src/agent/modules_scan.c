@@ -24,6 +24,19 @@ static bool peek(struct scan *scan, uintptr_t address, void *ret, size_t bytes)
 	return scan->peek(scan->ctx, address, ret, bytes);
 }
 
+/* Static and musl programs may lack PT_GNU_EH_FRAME; their table is there all the same. */
+static bool program_has_table(const struct elf_auxv *auxv)
+{
+	const Elf64_Phdr *headers = (const Elf64_Phdr *)auxv->phdr;
+
+	if (auxv->phent != sizeof headers[0])
+		return true;
+	for (size_t i = 0; headers && i < auxv->phnum; i++)
+		if (headers[i].p_type == PT_GNU_EH_FRAME)
+			return true;
+	return false;
+}
+
 void scan_init(struct scan *scan, const struct modules_options *options)
 {
 	struct elf_debug debug;
@@ -40,6 +53,8 @@ void scan_init(struct scan *scan, const struct modules_options *options)
 		scan->main_dynamic = first.dynamic;
 	if (!scan->scope.through_loader) {
 		scan->main_path_bytes = module_path_of_program(scan->main_path, MODULE_PATH_MAX);
+		if (!program_has_table(&scan->scope.auxv))
+			scan->main_eh_frame = module_eh_frame_of_program();
 		return;
 	}
 	/* Then /proc/self/exe is the linker, whose own name for itself is argv[0]. */
@@ -159,24 +174,27 @@ static bool set_ranges(const struct scan *scan, size_t count, struct module *ret
 	return ret->end > ret->start && ret->end - ret->start < OBJECT_BYTES_MAX;
 }
 
-/* The unwind table, if the segment that holds it can be read from end to end. */
-static void set_cfi(struct scan *scan, const Elf64_Phdr *table, size_t count, struct module *ret)
+/*
+ * The segment that holds an unwind table, if it can be read from end to end.
+ * *ret_at: the table's run-time address, 0 if not.
+ */
+static void set_table(struct scan *scan, uintptr_t table, size_t count, struct module *module,
+		      uintptr_t *ret_at)
 {
 	for (size_t i = 0; i < count; i++) {
 		const Elf64_Phdr *load = &scan->headers[i];
 		uint8_t byte;
-		if (load->p_type != PT_LOAD || table->p_vaddr < load->p_vaddr ||
-		    table->p_vaddr - load->p_vaddr >= load->p_filesz)
+		if (load->p_type != PT_LOAD || table < load->p_vaddr ||
+		    table - load->p_vaddr >= load->p_filesz)
 			continue;
-		uintptr_t start = ret->bias + load->p_vaddr;
+		uintptr_t start = module->bias + load->p_vaddr;
 		uintptr_t end = start + load->p_filesz;
-		uintptr_t at = ret->bias + table->p_vaddr;
+		uintptr_t at = module->bias + table;
 		if (!peek(scan, at, &byte, 1) || !peek(scan, end - 1, &byte, 1))
 			return;
-		ret->cfi.start = start;
-		ret->cfi.end = end;
-		ret->cfi.eh_frame_hdr = at;
-		ret->cfi.hdr_bytes = table->p_memsz;
+		module->cfi.start = start;
+		module->cfi.end = end;
+		*ret_at = at;
 		return;
 	}
 }
@@ -292,10 +310,14 @@ bool scan_read(struct scan *scan, const struct scan_entry *entry, uintptr_t hint
 	ret->headers_hash = hash_headers(scan->headers, count);
 	for (size_t i = 0; i < count; i++) {
 		const Elf64_Phdr *header = &scan->headers[i];
-		if (header->p_type == PT_GNU_EH_FRAME)
-			set_cfi(scan, header, count, ret);
-		else if (header->p_type == PT_NOTE && !ret->build_id_bytes)
+		if (header->p_type == PT_GNU_EH_FRAME) {
+			set_table(scan, header->p_vaddr, count, ret, &ret->cfi.eh_frame_hdr);
+			ret->cfi.hdr_bytes = header->p_memsz;
+		} else if (header->p_type == PT_NOTE && !ret->build_id_bytes) {
 			set_build_id(scan, header, ret);
+		}
 	}
+	if (!ret->cfi.eh_frame_hdr && (ret->flags & MODULE_MAIN) && scan->main_eh_frame)
+		set_table(scan, scan->main_eh_frame, count, ret, &ret->cfi.eh_frame);
 	return set_path(scan, entry, ret);
 }

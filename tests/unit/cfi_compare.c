@@ -246,10 +246,14 @@ static bool rule_agrees(const struct cfi_rule *rule, const struct cfi_regs *regs
 		return !expected->simple || expected->signal_frame;
 	case CFI_SP:
 	case CFI_BP:
+	case CFI_BP_DEREF:
 		break;
 	}
 	cfa = regs->reg[rule->kind == CFI_SP ? CFI_RSP : CFI_RBP] + (uint64_t)rule->cfa_offset;
-	rbp = rule->bp_saved ? word_at(cfa + (uint64_t)rule->bp_offset) : regs->reg[CFI_RBP];
+	if (rule->kind == CFI_BP_DEREF)
+		cfa = word_at(cfa);
+	uint64_t base = rule->kind == CFI_BP_DEREF ? regs->reg[CFI_RBP] : cfa;
+	rbp = rule->bp_saved ? word_at(base + (uint64_t)rule->bp_offset) : regs->reg[CFI_RBP];
 	return !ends && !expected->signal_frame && cfa == expected->cfa &&
 	       expected->regs.reg[CFI_RIP] == word_at(cfa - 8) &&
 	       expected->regs.reg[CFI_RSP] == cfa && expected->regs.reg[CFI_RBP] == rbp;

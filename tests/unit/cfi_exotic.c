@@ -11,6 +11,7 @@ __asm__(".text\n"
 	".globl exotic_plt, exotic_args, exotic_huge, exotic_signal, exotic_ra16, exotic_far\n"
 	".globl exotic_expressions, exotic_after_expr, exotic_deep, exotic_before_wide\n"
 	".globl exotic_wide, exotic_narrow, exotic_last, exotic_rbp_gone, exotic_loop\n"
+	".globl exotic_realigned\n"
 
 	"exotic_rbx:\n"
 	".cfi_startproc\n nop\n .cfi_def_cfa rbx, 24\n nop\n .cfi_offset rbx, -16\n nop\n"
@@ -92,6 +93,11 @@ __asm__(".text\n"
 	/* r12 at rsp + 16, dropping the cfa */
 	"nop\n .cfi_escape 0x10, 12, 3, 0x13, 0x77, 0x10\n"
 	"nop\n .cfi_endproc\n"
+
+	"exotic_realigned:\n" /* cfa = *(rbp - 8), rbp at rbp + 0; then rbp elsewhere */
+	".cfi_startproc\n nop\n .cfi_escape 0x0f, 3, 0x76, 0x78, 0x06\n"
+	".cfi_escape 0x10, 6, 2, 0x76, 0\n nop\n"
+	".cfi_escape 0x10, 6, 2, 0x77, 0\n nop\n .cfi_endproc\n"
 
 	"exotic_after_expr:\n" /* as in hand-written cryptographic code */
 	".cfi_startproc\n nop\n .cfi_def_cfa_offset 56\n nop\n"

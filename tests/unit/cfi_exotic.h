@@ -6,4 +6,4 @@ extern const char exotic_rbx[], exotic_register[], exotic_val_offset[], exotic_e
 extern const char exotic_nested[], exotic_plt[], exotic_args[], exotic_huge[], exotic_signal[];
 extern const char exotic_ra16[], exotic_far[], exotic_expressions[], exotic_after_expr[];
 extern const char exotic_deep[], exotic_before_wide[], exotic_wide[], exotic_narrow[];
-extern const char exotic_last[], exotic_rbp_gone[], exotic_loop[];
+extern const char exotic_last[], exotic_rbp_gone[], exotic_loop[], exotic_realigned[];
