@@ -68,6 +68,18 @@ enum {
 	COLUMN_TICK_NS = 1000,
 };
 
+/* How an address was foreseen: COLUMN_ADDRESS_HIT. */
+enum {
+	COLUMN_ADDRESS_FREED = 0, /* that of the block of its size class that was freed last */
+	COLUMN_ADDRESS_NEXT = 1,  /* behind the block before */
+	COLUMN_ADDRESS_MISS = 2,  /* COLUMN_ADDRESS: signed difference to that */
+};
+
+static inline uint64_t column_next_address(uint64_t address, uint64_t size_bytes)
+{
+	return address + (size_bytes + 23) / 16 * 16;
+}
+
 /* Which size class, in the steps of the C library's allocator. */
 static inline unsigned column_size_class(uint64_t size_bytes)
 {

@@ -106,7 +106,8 @@ static uint32_t take_stack(struct decode *d, enum column column, uint32_t number
 		d->wrong = "a stack is not in the file";
 		return 0;
 	}
-	d->stacks[number] = (struct column_stack){.stack_id = (uint32_t)stack_id};
+	d->stacks[number] =
+		(struct column_stack){.stack_id = (uint32_t)stack_id, .size_bytes = UINT64_MAX};
 	d->stack_count++;
 	return number;
 }
@@ -116,19 +117,20 @@ static void decode_address(struct decode *d, struct trace_event *event)
 	unsigned class = column_size_class(event->size_bytes);
 	const uint8_t *hit = span_take(&d->columns[COLUMN_ADDRESS_HIT], 1);
 	uint32_t freed = d->freed[class];
-	if (!hit || *hit > 2 || (*hit == 0 && freed == COLUMN_LIVE_NOT)) {
+	if (!hit || *hit > COLUMN_ADDRESS_MISS ||
+	    (*hit == COLUMN_ADDRESS_FREED && freed == COLUMN_LIVE_NOT)) {
 		d->wrong = "an address is missing";
 		return;
 	}
-	if (*hit == 0)
+	if (*hit == COLUMN_ADDRESS_FREED)
 		event->address = d->events[d->born_event[freed]].address;
-	else if (*hit == 1)
+	else if (*hit == COLUMN_ADDRESS_NEXT)
 		event->address = d->address;
 	else
 		event->address = d->address + (uint64_t)span_signed(&d->columns[COLUMN_ADDRESS]);
-	if (freed != COLUMN_LIVE_NOT && *hit != 1)
+	if (freed != COLUMN_LIVE_NOT && *hit != COLUMN_ADDRESS_NEXT)
 		d->freed[class] = d->next_freed[freed];
-	d->address = event->address + (event->size_bytes + 23) / 16 * 16;
+	d->address = column_next_address(event->address, event->size_bytes);
 }
 
 static void decode_alloc(struct decode *d, uint32_t index, unsigned token)

@@ -3,6 +3,10 @@
  * Events to columns: the hot part of writing. Each column has room for the
  * worst case of a whole block, so that nothing is checked per event; memory
  * that is never needed is never touched.
+ *
+ * The loop works on a copy of the state whose address does not escape, because
+ * a store to a byte of a column might otherwise alias every field: that is why
+ * everything it calls is inlined. It is worth a third of the time.
  */
 #include "trace/encode.h"
 
@@ -12,32 +16,44 @@
 
 #include <errno.h>
 
-struct encode {
-	/* The open block. */
-	uint32_t count, born, stack_count, context, free_context;
+/* Readers find what is not noted in the older blocks; memory must not grow for ever. */
+enum { ENCODE_REFS_BYTES = 8 << 20 };
+
+#define HOT static inline __attribute__((always_inline))
+
+/* A block that began in the open block of events, for the foresight of addresses. */
+struct born {
+	uint64_t address;
+	uint32_t next_freed; /* of the same size class */
+	uint32_t size_class;
+};
+
+struct state {
+	uint8_t *end[COLUMN_COUNT];
+	uint32_t count, born_count, stack_count, context, free_context;
 	uint32_t time_run, thread_run, thread_id;
 	uint64_t tick, next_tick_ns, start_tick;
 	uint64_t min_size_bytes, max_size_bytes;
 	uint64_t last_old;            /* block id freed last among those born before this block */
 	struct column_live last_live; /* neighbours of the block freed last */
 	uint64_t address;             /* address expected after the youngest block */
-	uint8_t *end[COLUMN_COUNT];
 	/* The section. */
 	uint64_t first_event, first_block_id;
 	uint32_t stack_end, thread_end;
-	bool addresses, free_stacks;
 	struct stream *refs;
 	/* Memory for the whole life. */
-	uint32_t epoch;
+	uint32_t epoch, local_room;
 	uint64_t *local; /* per stack id: epoch << 32 | local number */
-	size_t local_room;
-	uint8_t *column[COLUMN_COUNT];
 	struct column_stack *stacks;
 	struct column_live *live;
-	uint64_t *born_address;
-	uint8_t *born_class; /* size class of each block, for its address */
-	uint32_t *next_freed;
-	uint32_t freed[COLUMN_SIZE_CLASSES];
+	struct born *born;
+	uint32_t *freed; /* per size class: the block freed last */
+	bool addresses, free_stacks;
+};
+
+struct encode {
+	struct state state;
+	uint8_t *column[COLUMN_COUNT];
 	uint8_t *memory;
 };
 
@@ -49,21 +65,18 @@ static const uint8_t column_worst[COLUMN_COUNT] = {
 	[COLUMN_ADDRESS] = 10,
 };
 
-enum { ENCODE_LIVE_ROOM = FORMAT_BLOCK_EVENTS + 2 };
-
 static int allocate(struct encode *e)
 {
+	struct state *s = &e->state;
 	size_t total = 0;
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		total += (size_t)column_worst[i] * FORMAT_BLOCK_EVENTS;
 	e->memory = tm_grow_array(NULL, total, 1);
-	e->stacks = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS + 1, sizeof *e->stacks);
-	e->live = tm_grow_array(NULL, ENCODE_LIVE_ROOM, sizeof *e->live);
-	e->born_address = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS, sizeof *e->born_address);
-	e->born_class = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS, sizeof *e->born_class);
-	e->next_freed = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS, sizeof *e->next_freed);
-	if (!e->memory || !e->stacks || !e->live || !e->born_address || !e->born_class ||
-	    !e->next_freed)
+	s->stacks = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS + 1, sizeof *s->stacks);
+	s->live = tm_grow_array(NULL, COLUMN_LIVE_NOT + 1, sizeof *s->live);
+	s->born = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS, sizeof *s->born);
+	s->freed = tm_grow_array(NULL, COLUMN_SIZE_CLASSES, sizeof *s->freed);
+	if (!e->memory || !s->stacks || !s->live || !s->born || !s->freed)
 		return -ENOMEM;
 	uint8_t *next = e->memory;
 	for (int i = 0; i < COLUMN_COUNT; i++) {
@@ -78,7 +91,7 @@ int encode_new(bool addresses, struct encode **ret_encode)
 	struct encode *e = tm_alloc(sizeof *e);
 	if (!e)
 		return -ENOMEM;
-	e->addresses = addresses;
+	e->state.addresses = addresses;
 	int rc = allocate(e);
 	if (rc < 0) {
 		encode_free(e);
@@ -94,250 +107,265 @@ struct encode *encode_free(struct encode *e)
 	if (!e)
 		return NULL;
 	tm_free(e->memory);
-	tm_free(e->stacks);
-	tm_free(e->live);
-	tm_free(e->born_address);
-	tm_free(e->born_class);
-	tm_free(e->next_freed);
-	tm_free(e->local);
+	tm_free(e->state.stacks);
+	tm_free(e->state.live);
+	tm_free(e->state.born);
+	tm_free(e->state.freed);
+	tm_free(e->state.local);
 	return tm_free(e);
 }
 
 void encode_section(struct encode *e, bool free_stacks, struct stream *refs)
 {
-	e->free_stacks = free_stacks;
-	e->refs = refs;
-	e->first_event = e->first_block_id = 0;
-	e->thread_end = 0;
-	e->count = e->born = 0;
-	e->tick = 0;
+	struct state *s = &e->state;
+	s->free_stacks = free_stacks;
+	s->refs = refs;
+	s->first_event = s->first_block_id = 0;
+	s->thread_end = 0;
+	s->count = s->born_count = 0;
+	s->tick = 0;
 	encode_restart(e);
 }
 
 void encode_restart(struct encode *e)
 {
-	e->first_event += e->count;
-	e->first_block_id += e->born;
-	e->count = e->born = 0;
+	struct state *s = &e->state;
+	s->first_event += s->count;
+	s->first_block_id += s->born_count;
+	s->count = s->born_count = 0;
 	for (int i = 0; i < COLUMN_COUNT; i++)
-		e->end[i] = e->column[i];
-	e->epoch++;
-	e->stacks[0] = (struct column_stack){0};
-	e->stack_count = 1;
-	e->context = e->free_context = 0;
-	e->time_run = e->thread_run = 0;
-	e->start_tick = e->tick;
-	e->next_tick_ns = (e->tick + 1) * COLUMN_TICK_NS;
-	e->min_size_bytes = UINT64_MAX;
-	e->max_size_bytes = 0;
-	e->last_old = e->first_block_id;
-	e->live[COLUMN_LIVE_ENDS] = (struct column_live){COLUMN_LIVE_ENDS, COLUMN_LIVE_ENDS};
-	e->last_live = e->live[COLUMN_LIVE_ENDS];
-	e->address = 0;
+		s->end[i] = e->column[i];
+	s->epoch++;
+	s->stacks[0] = (struct column_stack){0};
+	s->stack_count = 1;
+	s->context = s->free_context = 0;
+	s->time_run = s->thread_run = 0;
+	s->start_tick = s->tick;
+	s->next_tick_ns = (s->tick + 1) * COLUMN_TICK_NS;
+	s->min_size_bytes = UINT64_MAX;
+	s->max_size_bytes = 0;
+	s->last_old = s->first_block_id;
+	s->live[COLUMN_LIVE_ENDS] = (struct column_live){COLUMN_LIVE_ENDS, COLUMN_LIVE_ENDS};
+	s->last_live = s->live[COLUMN_LIVE_ENDS];
+	s->address = 0;
 	for (int i = 0; i < COLUMN_SIZE_CLASSES; i++)
-		e->freed[i] = COLUMN_LIVE_NOT;
+		s->freed[i] = COLUMN_LIVE_NOT;
 }
 
-static inline void put(struct encode *e, enum column column, uint64_t value)
+HOT void put(struct state *s, enum column column, uint64_t value)
 {
-	e->end[column] += varint_put(e->end[column], value);
+	if (value < 0x80)
+		*s->end[column]++ = (uint8_t)value;
+	else
+		s->end[column] += varint_put(s->end[column], value);
 }
 
-static void put_time(struct encode *e, uint64_t time_ns)
+HOT void put_time(struct state *s, uint64_t time_ns)
 {
 	uint64_t tick = time_ns / COLUMN_TICK_NS;
-	if (e->count == 0) {
-		e->start_tick = tick;
+	if (s->count == 0) {
+		/* Time never falls, not from block to block either. */
+		if (tick < s->tick)
+			tick = s->tick;
+		s->start_tick = tick;
 	} else {
-		put(e, COLUMN_TIME, e->time_run - 1);
-		put(e, COLUMN_TIME, tick - e->tick - 1);
+		put(s, COLUMN_TIME, s->time_run - 1);
+		put(s, COLUMN_TIME, tick - s->tick - 1);
 	}
-	e->time_run = 0;
-	e->tick = tick;
-	e->next_tick_ns = (tick + 1) * COLUMN_TICK_NS;
+	s->time_run = 0;
+	s->tick = tick;
+	s->next_tick_ns = (tick + 1) * COLUMN_TICK_NS;
 }
 
-static void put_thread(struct encode *e, uint32_t thread_id)
+HOT void put_thread(struct state *s, uint32_t thread_id)
 {
-	if (e->count > 0)
-		put(e, COLUMN_THREAD, e->thread_run - 1);
-	put(e, COLUMN_THREAD, thread_id);
-	e->thread_run = 0;
-	e->thread_id = thread_id;
-	if (thread_id >= e->thread_end)
-		e->thread_end = thread_id + 1;
+	if (s->count > 0)
+		put(s, COLUMN_THREAD, s->thread_run - 1);
+	put(s, COLUMN_THREAD, thread_id);
+	s->thread_run = 0;
+	s->thread_id = thread_id;
+	if (thread_id >= s->thread_end)
+		s->thread_end = thread_id + 1;
 }
 
-static int grow_local(struct encode *e, uint32_t stack_id)
+/* A longer local[], zeros where it is new; NULL without memory. */
+static uint64_t *grow_local(uint64_t *old, uint32_t old_room, uint32_t room)
 {
-	size_t room = e->local_room ? e->local_room : 1024;
-	while (room <= stack_id)
-		room *= 2;
-	uint64_t *local = tm_grow_array(e->local, room, sizeof *local);
-	if (!local)
-		return -ENOMEM;
-	memset(local + e->local_room, 0, (room - e->local_room) * sizeof *local);
-	e->local = local;
-	e->local_room = room;
-	return 0;
+	uint64_t *local = tm_grow_array(old, room, sizeof *local);
+	if (local)
+		memset(local + old_room, 0, (room - old_room) * sizeof *local);
+	return local;
 }
 
 /* Stacks that come unforeseen must exist, and have their place in local[]. */
-static inline int check_stack(struct encode *e, uint32_t stack_id)
+HOT int check_stack(struct state *s, uint32_t stack_id)
 {
-	if (stack_id >= e->stack_end)
+	if (stack_id >= s->stack_end)
 		return -EINVAL;
-	return stack_id < e->local_room ? 0 : grow_local(e, stack_id);
-}
-
-/* The local number of a stack that was not foreseen, written to the column with `bias` added. */
-static uint32_t put_stack(struct encode *e, enum column column, unsigned bias, uint32_t stack_id)
-{
-	uint64_t known = e->local[stack_id];
-	if (known >> 32 == e->epoch) {
-		put(e, column, (uint32_t)known + bias);
-		return (uint32_t)known;
-	}
-	uint32_t number = e->stack_count++;
-	int64_t step = (int64_t)stack_id - (int64_t)e->stacks[number - 1].stack_id;
-	put(e, column, number + bias);
-	put(e, column, varint_zigzag(step));
-	e->stacks[number] = (struct column_stack){.stack_id = stack_id};
-	e->local[stack_id] = (uint64_t)e->epoch << 32 | number;
-	return number;
-}
-
-static void put_address(struct encode *e, uint64_t address, uint64_t size_bytes)
-{
-	unsigned class = column_size_class(size_bytes);
-	uint32_t freed = e->freed[class];
-	uint8_t hit = 2;
-	if (freed != COLUMN_LIVE_NOT && e->born_address[freed] == address)
-		hit = 0;
-	else if (address == e->address)
-		hit = 1;
-	if (freed != COLUMN_LIVE_NOT && hit != 1)
-		e->freed[class] = e->next_freed[freed];
-	if (hit == 2)
-		put(e, COLUMN_ADDRESS, varint_zigzag((int64_t)(address - e->address)));
-	*e->end[COLUMN_ADDRESS_HIT]++ = hit;
-	e->born_address[e->born] = address;
-	e->born_class[e->born] = (uint8_t) class;
-	e->address = address + (size_bytes + 23) / 16 * 16;
-}
-
-static inline int alloc_event(struct encode *e, const struct trace_event *event, unsigned kind)
-{
-	uint8_t token = (uint8_t)(kind << 2);
-	uint32_t number = e->stacks[e->context].follower;
-	if (e->stacks[number].stack_id != event->stack_id) {
-		int rc = check_stack(e, event->stack_id);
-		if (rc < 0)
-			return rc;
-		token |= TOKEN_STACK_MISS;
-		number = put_stack(e, COLUMN_STACK, 0, event->stack_id);
-		e->stacks[e->context].follower = number;
-	}
-	struct column_stack *stack = &e->stacks[number];
-	if (stack->size_bytes != event->size_bytes) {
-		token |= TOKEN_SIZE_MISS;
-		put(e, COLUMN_SIZE, event->size_bytes);
-		stack->size_bytes = event->size_bytes;
-	}
-	if (stack->api != event->api || stack->align_log2 != event->align_log2) {
-		token |= TOKEN_EXTRA;
-		*e->end[COLUMN_EXTRA]++ = event->api;
-		*e->end[COLUMN_EXTRA]++ = event->align_log2;
-		stack->api = event->api;
-		stack->align_log2 = event->align_log2;
-	}
-	*e->end[COLUMN_TOKEN]++ = token;
-	e->context = number;
-	if (kind > 1)
+	if (stack_id < s->local_room)
 		return 0;
-	if (event->block_id != e->first_block_id + e->born)
-		return -EINVAL;
-	if (event->size_bytes < e->min_size_bytes)
-		e->min_size_bytes = event->size_bytes;
-	if (event->size_bytes > e->max_size_bytes)
-		e->max_size_bytes = event->size_bytes;
-	if (e->addresses)
-		put_address(e, event->address, event->size_bytes);
-	column_live_add(e->live, e->born++);
+	uint32_t room = stack_id < UINT32_MAX / 2 ? (stack_id + 512) * 2 : UINT32_MAX;
+	uint64_t *local = grow_local(s->local, s->local_room, room);
+	if (!local)
+		return -ENOMEM;
+	s->local = local;
+	s->local_room = room;
 	return 0;
 }
 
-static inline unsigned free_local(struct encode *e, uint32_t block)
+/* The local number of a stack that was not foreseen, written to the column with `bias` added. */
+HOT uint32_t put_stack(struct state *s, enum column column, unsigned bias, uint32_t stack_id)
+{
+	uint64_t known = s->local[stack_id];
+	if (known >> 32 == s->epoch) {
+		put(s, column, (uint32_t)known + bias);
+		return (uint32_t)known;
+	}
+	uint32_t number = s->stack_count++;
+	int64_t step = (int64_t)stack_id - (int64_t)s->stacks[number - 1].stack_id;
+	put(s, column, number + bias);
+	put(s, column, varint_zigzag(step));
+	/* A size that no block has: the first one is never foreseen, so that it counts below. */
+	s->stacks[number] = (struct column_stack){.stack_id = stack_id, .size_bytes = UINT64_MAX};
+	s->local[stack_id] = (uint64_t)s->epoch << 32 | number;
+	return number;
+}
+
+HOT void put_size(struct state *s, struct column_stack *stack, uint64_t size_bytes)
+{
+	put(s, COLUMN_SIZE, size_bytes);
+	stack->size_bytes = size_bytes;
+	if (size_bytes < s->min_size_bytes)
+		s->min_size_bytes = size_bytes;
+	if (size_bytes > s->max_size_bytes)
+		s->max_size_bytes = size_bytes;
+}
+
+HOT void put_address(struct state *s, uint64_t address, uint64_t size_bytes)
+{
+	unsigned size_class = column_size_class(size_bytes);
+	uint32_t freed = s->freed[size_class];
+	uint8_t hit = COLUMN_ADDRESS_MISS;
+	if (freed != COLUMN_LIVE_NOT && s->born[freed].address == address)
+		hit = COLUMN_ADDRESS_FREED;
+	else if (address == s->address)
+		hit = COLUMN_ADDRESS_NEXT;
+	if (freed != COLUMN_LIVE_NOT && hit != COLUMN_ADDRESS_NEXT)
+		s->freed[size_class] = s->born[freed].next_freed;
+	if (hit == COLUMN_ADDRESS_MISS)
+		put(s, COLUMN_ADDRESS, varint_zigzag((int64_t)(address - s->address)));
+	*s->end[COLUMN_ADDRESS_HIT]++ = hit;
+	s->born[s->born_count].address = address;
+	s->born[s->born_count].size_class = size_class;
+	s->address = column_next_address(address, size_bytes);
+}
+
+HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned kind)
+{
+	uint8_t token = (uint8_t)(kind << 2);
+	uint32_t number = s->stacks[s->context].follower;
+	if (s->stacks[number].stack_id != event->stack_id) {
+		int rc = check_stack(s, event->stack_id);
+		if (rc < 0)
+			return rc;
+		token |= TOKEN_STACK_MISS;
+		number = put_stack(s, COLUMN_STACK, 0, event->stack_id);
+		s->stacks[s->context].follower = number;
+	}
+	struct column_stack *stack = &s->stacks[number];
+	if (stack->size_bytes != event->size_bytes) {
+		token |= TOKEN_SIZE_MISS;
+		put_size(s, stack, event->size_bytes);
+	}
+	if (stack->api != event->api || stack->align_log2 != event->align_log2) {
+		token |= TOKEN_EXTRA;
+		*s->end[COLUMN_EXTRA]++ = event->api;
+		*s->end[COLUMN_EXTRA]++ = event->align_log2;
+		stack->api = event->api;
+		stack->align_log2 = event->align_log2;
+	}
+	*s->end[COLUMN_TOKEN]++ = token;
+	s->context = number;
+	if (kind > 1)
+		return 0;
+	if (event->block_id != s->first_block_id + s->born_count)
+		return -EINVAL;
+	if (s->addresses)
+		put_address(s, event->address, event->size_bytes);
+	column_live_add(s->live, s->born_count++);
+	return 0;
+}
+
+HOT unsigned free_local(struct state *s, uint32_t block)
 {
 	unsigned code = TOKEN_FREE_LOCAL;
-	if (block == e->live[COLUMN_LIVE_ENDS].older)
+	struct column_live links = s->live[block];
+	if (links.younger == COLUMN_LIVE_ENDS && links.older != COLUMN_LIVE_NOT)
 		code = TOKEN_FREE_TOP;
-	else if (block == e->last_live.younger)
+	else if (block == s->last_live.younger)
 		code = TOKEN_FREE_NEXT;
-	else if (block == e->last_live.older)
+	else if (block == s->last_live.older)
 		code = TOKEN_FREE_PREVIOUS;
 	else
-		put(e, COLUMN_FREE, e->born - 1 - block);
-	if (e->live[block].older == COLUMN_LIVE_NOT)
+		put(s, COLUMN_FREE, s->born_count - 1 - block);
+	if (links.older == COLUMN_LIVE_NOT)
 		return code;
-	e->last_live = e->live[block];
-	column_live_remove(e->live, block);
-	if (e->addresses) {
-		unsigned class = e->born_class[block];
-		e->next_freed[block] = e->freed[class];
-		e->freed[class] = block;
+	s->last_live = links;
+	column_live_remove(s->live, block);
+	if (s->addresses) {
+		unsigned size_class = s->born[block].size_class;
+		s->born[block].next_freed = s->freed[size_class];
+		s->freed[size_class] = block;
 	}
 	return code;
 }
 
-static unsigned free_old(struct encode *e, const struct trace_event *event)
+HOT unsigned free_old(struct state *s, const struct trace_event *event)
 {
-	int64_t step = (int64_t)(event->block_id - e->last_old);
-	e->last_old = event->block_id;
-	if (event->flags & TRACE_EVENT_OLD && e->refs)
-		rows_put_ref(e->refs, e->first_event + e->count, event->stack_id,
+	int64_t step = (int64_t)(event->block_id - s->last_old);
+	s->last_old = event->block_id;
+	if (event->flags & TRACE_EVENT_OLD && s->refs && stream_bytes(s->refs) < ENCODE_REFS_BYTES)
+		rows_put_ref(s->refs, s->first_event + s->count, event->stack_id,
 			     event->size_bytes);
 	if (step == 1)
 		return TOKEN_FREE_OLD_NEXT;
 	if (step == -1)
 		return TOKEN_FREE_OLD_BEFORE;
-	put(e, COLUMN_FREE, varint_zigzag(step));
+	put(s, COLUMN_FREE, varint_zigzag(step));
 	return TOKEN_FREE_OLD;
 }
 
-static int put_free_stack(struct encode *e, uint32_t stack_id)
+HOT int put_free_stack(struct state *s, uint32_t stack_id)
 {
-	uint32_t number = e->stacks[e->free_context].follower;
-	if (e->stacks[number].stack_id == stack_id) {
-		put(e, COLUMN_FREE_STACK, 0);
+	uint32_t number = s->stacks[s->free_context].follower;
+	if (s->stacks[number].stack_id == stack_id) {
+		put(s, COLUMN_FREE_STACK, 0);
 	} else {
-		int rc = check_stack(e, stack_id);
+		int rc = check_stack(s, stack_id);
 		if (rc < 0)
 			return rc;
-		number = put_stack(e, COLUMN_FREE_STACK, 1, stack_id);
-		e->stacks[e->free_context].follower = number;
+		number = put_stack(s, COLUMN_FREE_STACK, 1, stack_id);
+		s->stacks[s->free_context].follower = number;
 	}
-	e->free_context = number;
+	s->free_context = number;
 	return 0;
 }
 
-static inline int free_event(struct encode *e, const struct trace_event *event, unsigned kind)
+HOT int free_event(struct state *s, const struct trace_event *event, unsigned kind)
 {
 	unsigned code = TOKEN_FREE_UNKNOWN;
-	if (event->block_id >= e->first_block_id + e->born) {
-		if (event->block_id != TRACE_NO_BLOCK)
-			return -EINVAL;
-	} else if (event->block_id >= e->first_block_id) {
-		code = free_local(e, (uint32_t)(event->block_id - e->first_block_id));
-	} else {
-		code = free_old(e, event);
-	}
-	*e->end[COLUMN_TOKEN]++ = (uint8_t)(TOKEN_FREE | kind << 3 | code);
-	return e->free_stacks ? put_free_stack(e, event->free_stack_id) : 0;
+	uint64_t block = event->block_id - s->first_block_id;
+	if (block < s->born_count)
+		code = free_local(s, (uint32_t)block);
+	else if (event->block_id < s->first_block_id)
+		code = free_old(s, event);
+	else if (event->block_id != TRACE_NO_BLOCK)
+		return -EINVAL;
+	*s->end[COLUMN_TOKEN]++ = (uint8_t)(TOKEN_FREE | kind << 3 | code);
+	return s->free_stacks ? put_free_stack(s, event->free_stack_id) : 0;
 }
 
-int encode_events(struct encode *e, uint32_t stack_end, const struct trace_event *events,
-		  size_t count, size_t *ret_taken)
+HOT int one_event(struct state *s, const struct trace_event *event)
 {
 	/* op -> kind; kinds of frees are marked by TOKEN_FREE. */
 	static const uint8_t kinds[TRACE_OP_COUNT] = {
@@ -350,54 +378,60 @@ int encode_events(struct encode *e, uint32_t stack_end, const struct trace_event
 		[TRACE_FREE_UNSEEN] = TOKEN_FREE | 2,
 		[TRACE_FREE_OLDER] = TOKEN_FREE | 3,
 	};
-	e->stack_end = stack_end;
-	size_t room = FORMAT_BLOCK_EVENTS - e->count, taken = count < room ? count : room;
-	for (size_t i = 0; i < taken; i++) {
-		const struct trace_event *event = &events[i];
-		if (event->op >= TRACE_OP_COUNT)
-			return -EINVAL;
-		if (event->time_ns >= e->next_tick_ns || e->count == 0)
-			put_time(e, event->time_ns);
-		if (event->thread_id != e->thread_id || e->count == 0)
-			put_thread(e, event->thread_id);
-		e->time_run++;
-		e->thread_run++;
-		unsigned kind = kinds[event->op];
-		int rc = kind & TOKEN_FREE ? free_event(e, event, kind & 3)
-					   : alloc_event(e, event, kind);
-		if (rc < 0)
-			return rc;
-		e->count++;
-	}
+	if (event->op >= TRACE_OP_COUNT)
+		return -EINVAL;
+	if (event->time_ns >= s->next_tick_ns || s->count == 0)
+		put_time(s, event->time_ns);
+	if (event->thread_id != s->thread_id || s->count == 0)
+		put_thread(s, event->thread_id);
+	s->time_run++;
+	s->thread_run++;
+	unsigned kind = kinds[event->op];
+	int rc = kind & TOKEN_FREE ? free_event(s, event, kind & 3) : alloc_event(s, event, kind);
+	s->count++;
+	return rc;
+}
+
+int encode_events(struct encode *e, uint32_t stack_end, const struct trace_event *events,
+		  size_t count, size_t *ret_taken)
+{
+	struct state s = e->state;
+	size_t room = FORMAT_BLOCK_EVENTS - s.count, taken = count < room ? count : room;
+	int rc = 0;
+	s.stack_end = stack_end;
+	for (size_t i = 0; i < taken && rc == 0; i++)
+		rc = one_event(&s, &events[i]);
+	e->state = s;
 	*ret_taken = taken;
-	return 0;
+	return rc;
 }
 
 bool encode_full(const struct encode *e)
 {
-	return e->count == FORMAT_BLOCK_EVENTS;
+	return e->state.count == FORMAT_BLOCK_EVENTS;
 }
 
 uint32_t encode_thread_end(const struct encode *e)
 {
-	return e->thread_end;
+	return e->state.thread_end;
 }
 
 size_t encode_count(const struct encode *e)
 {
-	return e->count;
+	return e->state.count;
 }
 
 void encode_summary(const struct encode *e, struct format_block_header *header)
 {
-	header->flags |= e->free_stacks ? FORMAT_FREE_STACKS : 0;
-	header->first_ordinal = e->first_event;
-	header->count = e->count;
-	header->first_block_id = e->first_block_id;
-	header->start_ns = e->start_tick * COLUMN_TICK_NS;
-	header->end_ns = e->tick * COLUMN_TICK_NS;
-	header->min_size_bytes = e->min_size_bytes;
-	header->max_size_bytes = e->max_size_bytes;
+	const struct state *s = &e->state;
+	header->flags |= s->free_stacks ? FORMAT_FREE_STACKS : 0;
+	header->first_ordinal = s->first_event;
+	header->count = s->count;
+	header->first_block_id = s->first_block_id;
+	header->start_ns = s->start_tick * COLUMN_TICK_NS;
+	header->end_ns = s->tick * COLUMN_TICK_NS;
+	header->min_size_bytes = s->min_size_bytes;
+	header->max_size_bytes = s->max_size_bytes;
 }
 
 void encode_piece(const struct encode *e, bool addresses, uint32_t from[COLUMN_COUNT],
@@ -407,9 +441,9 @@ void encode_piece(const struct encode *e, bool addresses, uint32_t from[COLUMN_C
 	int last = addresses ? COLUMN_COUNT : COLUMN_EVENTS_COUNT;
 	bytes_put_varint(out, (uint64_t)(last - first));
 	for (int i = first; i < last; i++)
-		bytes_put_varint(out, (uint64_t)(e->end[i] - e->column[i]) - from[i]);
+		bytes_put_varint(out, (uint64_t)(e->state.end[i] - e->column[i]) - from[i]);
 	for (int i = first; i < last; i++) {
-		size_t length = (size_t)(e->end[i] - e->column[i]);
+		size_t length = (size_t)(e->state.end[i] - e->column[i]);
 		bytes_put(out, e->column[i] + from[i], length - from[i]);
 		from[i] = (uint32_t)length;
 	}

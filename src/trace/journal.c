@@ -7,6 +7,7 @@
 #include "trace/block.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 
 /* A place for `bytes` beyond the sealed blocks that does not touch the present journal. */
@@ -30,11 +31,26 @@ static int point_to(struct journal *j, uint64_t start, uint64_t end)
 	return 0;
 }
 
+/*
+ * Readers look for lost blocks wherever there are bytes after the sealed ones:
+ * leave none. Best effort, only their time depends on it.
+ */
+static void make_hole(int fd, uint64_t start, uint64_t end)
+{
+	if (start < end)
+		(void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start,
+				 (off_t)(end - start));
+}
+
 int journal_replace(struct journal *j, const void *blocks, size_t bytes, uint64_t sealed_end)
 {
-	uint64_t start = place(j, bytes, sealed_end);
+	uint64_t start = place(j, bytes, sealed_end), old_start = j->start, old_end = j->end;
 	int rc = io_pwrite(j->fd, blocks, bytes, start);
-	return rc < 0 ? rc : point_to(j, start, start + bytes);
+	if (rc == 0)
+		rc = point_to(j, start, start + bytes);
+	if (rc == 0)
+		make_hole(j->fd, old_start, old_end);
+	return rc;
 }
 
 int journal_append(struct journal *j, const void *blocks, size_t bytes, uint64_t sealed_end)

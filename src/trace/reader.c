@@ -115,3 +115,21 @@ uint64_t trace_reader_file_bytes(const struct trace_reader *r)
 {
 	return r->source.file_bytes;
 }
+
+bool trace_reader_usage(const struct trace_reader *r, size_t index, struct trace_usage *ret)
+{
+	if (index + 1 >= FORMAT_TYPE_COUNT)
+		return false;
+	unsigned type = (unsigned)index + 1;
+	struct trace_usage usage = {.name = source_type_name(type)};
+	for (size_t i = 0; i < r->scan.count; i++) {
+		const struct format_block_header *header = &r->scan.entries[i].header;
+		if (header->type != type)
+			continue;
+		usage.blocks++;
+		usage.stored_bytes += sizeof *header + header->stored_bytes;
+		usage.raw_bytes += header->raw_bytes;
+	}
+	*ret = usage;
+	return true;
+}

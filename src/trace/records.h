@@ -21,16 +21,18 @@
 enum trace_op {
 	TRACE_ALLOC = 0,
 	TRACE_FREE = 1,
-	TRACE_REALLOC_FREE = 2,  /* begin half of a realloc: ends the old block */
-	TRACE_REALLOC_ALLOC = 3, /* end half: begins the new block, continues the one this thread
-				    ended last by REALLOC_FREE */
-	TRACE_REALLOC_UNDO =
-		4, /* the realloc failed: the block ended by this thread's last REALLOC_FREE lives
-		      on; also a failed allocation of `size_bytes` */
-	TRACE_ALLOC_FAIL = 5,  /* a failed allocation; changes nothing else */
-	TRACE_FREE_UNSEEN = 6, /* made by the collector: an allocation came on a live address; the
-				  old block was freed unseen */
-	TRACE_FREE_OLDER = 7, /* a free of a block that was never seen (older than the recording) */
+	/* The begin half of a realloc: ends the old block. */
+	TRACE_REALLOC_FREE = 2,
+	/* The end half: begins the new block, continues the one this thread ended last so. */
+	TRACE_REALLOC_ALLOC = 3,
+	/* It failed: the block this thread ended last so lives on; also a failed allocation. */
+	TRACE_REALLOC_UNDO = 4,
+	/* A failed allocation; changes nothing else. */
+	TRACE_ALLOC_FAIL = 5,
+	/* Made by the collector: an allocation came on a live address, so this one was freed. */
+	TRACE_FREE_UNSEEN = 6,
+	/* A free of a block that was never seen (older than the recording). */
+	TRACE_FREE_OLDER = 7,
 	TRACE_OP_COUNT = 8,
 };
 
@@ -53,14 +55,11 @@ enum trace_api {
  * block_id, and for frees stack_id and size_bytes of the block) -> writer.
  */
 struct trace_event {
-	uint64_t time_ns; /* since the section's start; never falls from event to event */
-	uint64_t address; /* of the block; 0 where the trace has no addresses */
-	uint64_t
-		size_bytes; /* requested; for frees: of the block that ends (filled by the model) */
-	uint64_t block_id;  /* allocation ordinal; for frees the block that ends; TRACE_NO_BLOCK if
-			       unknown */
-	uint32_t stack_id;  /* of the allocation (for frees filled by the model with the block's
-			       stack) */
+	uint64_t time_ns;       /* since the section's start; never falls from event to event */
+	uint64_t address;       /* of the block; 0 where the trace has no addresses */
+	uint64_t size_bytes;    /* requested; of a free: the block's, filled by the model */
+	uint64_t block_id;      /* allocation ordinal; of a free: the block's, or TRACE_NO_BLOCK */
+	uint32_t stack_id;      /* of the allocation; of a free: the block's, filled by the model */
 	uint32_t free_stack_id; /* of the free, 0 unless --free-stacks */
 	uint32_t thread_id;
 	uint8_t op;         /* enum trace_op */
@@ -69,20 +68,19 @@ struct trace_event {
 	uint8_t flags;      /* TRACE_EVENT_* */
 };
 enum {
-	TRACE_EVENT_TEMPORARY = 1u
-				<< 0, /* on a free: this thread's next heap event after allocating
-					 this block (filled by the model; not stored, derivable) */
-	TRACE_EVENT_OLD = 1u << 1, /* on a free: the block was born before the open slice; stack_id
-				      and size_bytes are filled */
+	/* On a free: this thread's next heap event after allocating this block. Filled by the
+	 * model; not stored, since it can be derived. */
+	TRACE_EVENT_TEMPORARY = 1u << 0,
+	/* On a free: the block was born before the open slice; stack_id and size_bytes are filled.
+	 * A reader sets it where it knows them from the journal. */
+	TRACE_EVENT_OLD = 1u << 1,
 };
 
 /* A new stack: id is implied by order (1, 2, ...). parent_id < id. */
 struct trace_stack {
 	uint32_t parent_id;
-	uint32_t module_id; /* index from 1; 0 none (JIT, anonymous); TRACE_MODULE_MARK: pc is a
-			       mark */
-	uint64_t pc; /* run-time return address; TRACE_PC_EXACT set: the pc itself, else look up pc
-			- 1 */
+	uint32_t module_id; /* from 1; 0 none (JIT, anonymous); TRACE_MODULE_MARK: pc is a mark */
+	uint64_t pc;        /* return address: look up pc - 1; with TRACE_PC_EXACT the pc itself */
 };
 #define TRACE_MODULE_MARK 0xffffffffu
 #define TRACE_PC_EXACT    (1ull << 63)
@@ -163,8 +161,7 @@ struct trace_slice_row {
 	uint16_t size_bucket_count, life_bucket_count; /* entries below */
 	const struct trace_bucket *sizes;              /* births by size; borrowed; sorted */
 	const struct trace_bucket *lives;              /* deaths by lifetime */
-	bool peak_known; /* the next two are valid: the stack's share of the peak changed in this
-			    slice */
+	bool peak_known; /* its share of the peak changed in this slice: the next two are valid */
 	uint64_t peak_count;
 	uint64_t peak_bytes;
 };
@@ -194,8 +191,7 @@ struct trace_slice {
 /* A resolved frame of a (module, address): stored so that a trace carries its names. */
 struct trace_symbol {
 	uint32_t module_id;
-	uint64_t
-		address; /* run-time address that was looked up (return address - 1, or exact pc) */
+	uint64_t address;     /* run-time address looked up: return address - 1, or exact pc */
 	const char *function; /* borrowed; NULL = unknown */
 	const char *file;     /* NULL = unknown */
 	uint32_t line, column;
@@ -208,7 +204,7 @@ enum trace_symbol_source {
 	TRACE_SYM_DWARF = 1,
 	TRACE_SYM_SYMTAB = 2,
 	TRACE_SYM_DYNSYM = 3,
-	TRACE_SYM_JIT = 4
+	TRACE_SYM_JIT = 4,
 };
 
 /* What was started, how, with what. Strings are borrowed. Never the environment. */
@@ -228,10 +224,9 @@ struct trace_meta {
 };
 
 enum trace_end_cause {
-	TRACE_END_UNKNOWN =
-		0,            /* file without its end: still written, or the collector was killed */
-	TRACE_END_EXIT = 1,   /* status = exit status */
-	TRACE_END_SIGNAL = 2, /* status = signal number */
+	TRACE_END_UNKNOWN = 0, /* no end: still written, or the collector was killed */
+	TRACE_END_EXIT = 1,    /* status = exit status */
+	TRACE_END_SIGNAL = 2,  /* status = signal number */
 	TRACE_END_EXEC = 3,
 	TRACE_END_DETACHED = 4,
 	TRACE_END_STOPPED = 5, /* time or size limit; the program went on */
@@ -247,7 +242,6 @@ struct trace_end {
 	uint64_t agent_bytes, collector_cpu_ns, collector_bytes;
 	uint64_t freed_unseen, freed_older, children_not_recorded;
 	uint32_t off_reason;        /* enum wire_off_reason */
-	uint64_t events_not_stored; /* after --max-file-size or disk full: counted in aggregates
-				       only */
+	uint64_t events_not_stored; /* file limit or full disk: counted in the aggregates only */
 	char note[200];             /* a sentence for the user, or "" */
 };

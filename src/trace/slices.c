@@ -37,7 +37,8 @@ static void put_facts(struct bytes *out, const struct trace_slice *slice)
 		slice->max_live_time_ns, slice->births,         slice->birth_bytes,
 		slice->deaths,           slice->death_bytes,    slice->temporary,
 		slice->mapped_bytes,     slice->peak_bytes,     slice->peak_blocks,
-		slice->peak_time_ns,     slice->row_count,
+		slice->peak_time_ns,     slice->freed_unseen,   slice->freed_older,
+		slice->row_count,
 	};
 	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
 		bytes_put_varint(out, facts[i]);
@@ -117,6 +118,7 @@ static void get_facts(struct span *in, struct trace_slice *slice)
 		&slice->births,         &slice->birth_bytes,    &slice->deaths,
 		&slice->death_bytes,    &slice->temporary,      &slice->mapped_bytes,
 		&slice->peak_bytes,     &slice->peak_blocks,    &slice->peak_time_ns,
+		&slice->freed_unseen,   &slice->freed_older,
 	};
 	slice->slice_id = span_u32(in);
 	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
@@ -176,10 +178,15 @@ static bool get_buckets(struct span *buckets, struct span *counts, struct trace_
 	return true;
 }
 
+/* How far the arrays are filled. */
+struct fill {
+	size_t deaths, sizes, lives;
+};
+
 static bool get_row(struct span *columns, struct slices_reader *r, struct trace_slice_row *row,
-		    struct trace_death *deaths, struct trace_bucket *sizes,
-		    struct trace_bucket *lives)
+		    struct fill *fill)
 {
+	struct trace_bucket *sizes = r->sizes + fill->sizes, *lives = r->lives + fill->lives;
 	row->births = span_varint(&columns[SLICE_BIRTHS]);
 	row->birth_bytes = span_varint(&columns[SLICE_BIRTH_BYTES]);
 	row->temporary = span_varint(&columns[SLICE_TEMPORARY]);
@@ -192,30 +199,30 @@ static bool get_row(struct span *columns, struct slices_reader *r, struct trace_
 		row->peak_count = peak - 1;
 		row->peak_bytes = span_varint(&columns[SLICE_PEAK]);
 	}
-	return get_deaths(columns, r->slice.slice_id, row, deaths) &&
-	       get_buckets(&columns[SLICE_SIZE_BUCKETS], &columns[SLICE_SIZE_COUNTS], sizes,
-			   &row->size_bucket_count) &&
-	       get_buckets(&columns[SLICE_LIFE_BUCKETS], &columns[SLICE_LIFE_COUNTS], lives,
-			   &row->life_bucket_count);
+	if (!get_deaths(columns, r->slice.slice_id, row, r->deaths + fill->deaths) ||
+	    !get_buckets(&columns[SLICE_SIZE_BUCKETS], &columns[SLICE_SIZE_COUNTS], sizes,
+			 &row->size_bucket_count) ||
+	    !get_buckets(&columns[SLICE_LIFE_BUCKETS], &columns[SLICE_LIFE_COUNTS], lives,
+			 &row->life_bucket_count))
+		return false;
+	fill->deaths += row->death_count;
+	fill->sizes += row->size_bucket_count;
+	fill->lives += row->life_bucket_count;
+	return true;
 }
 
 static const char *get_rows(struct span *columns, uint32_t stack_count, struct slices_reader *r)
 {
-	size_t deaths = 0, sizes = 0, lives = 0;
+	struct fill fill = {0};
 	uint64_t stack_id = 0;
 	for (uint32_t i = 0; i < r->slice.row_count; i++) {
-		struct trace_slice_row *row = &r->rows[i];
 		uint64_t step = span_varint(&columns[SLICE_STACK]);
 		if (step >= stack_count - stack_id || (step == 0 && i > 0))
 			return "a stack is not in the file";
 		stack_id += step;
-		row->stack_id = (uint32_t)stack_id;
-		if (!get_row(columns, r, row, r->deaths + deaths, r->sizes + sizes,
-			     r->lives + lives))
+		r->rows[i].stack_id = (uint32_t)stack_id;
+		if (!get_row(columns, r, &r->rows[i], &fill))
 			return "a row is out of range";
-		deaths += row->death_count;
-		sizes += row->size_bucket_count;
-		lives += row->life_bucket_count;
 	}
 	r->slice.rows = r->rows;
 	return NULL;

@@ -28,35 +28,42 @@ struct trace_writer_options {
 
 /* ---- writing ---- */
 
-/* Takes over fd (a new, empty file, mode 0600). NULL-safe free. */
+/* Takes over fd (a new, empty file open for reading and writing, mode 0600), also on failure. */
 TM_MUST_CHECK int trace_writer_open(int fd, const struct trace_writer_options *options,
 				    struct trace_writer **ret_writer, struct tm_error *err);
 /* A section begins: ids of stacks, modules, threads, blocks, slices restart. */
 int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta);
+/* New stacks, in order of their ids: before the events that use them. */
 int trace_writer_stacks(struct trace_writer *w, const struct trace_stack *stacks, size_t count);
-int trace_writer_module(struct trace_writer *w,
-			const struct trace_module *module); /* also again, to set unmapped_ns */
-int trace_writer_thread(struct trace_writer *w,
-			const struct trace_thread *thread); /* also again, to set name or end_ns */
-/* block_id, thread_id, op must be filled; O(count). */
+/* Also again, to set unmapped_ns. */
+int trace_writer_module(struct trace_writer *w, const struct trace_module *module);
+/* Also again, to set name or end_ns. A thread that has events but no record is added nameless. */
+int trace_writer_thread(struct trace_writer *w, const struct trace_thread *thread);
+/*
+ * block_id, thread_id, op must be filled; of frees with TRACE_EVENT_OLD stack_id and size_bytes,
+ * too. O(count). Waits only while the disk is behind, and then not for ever.
+ */
 int trace_writer_events(struct trace_writer *w, const struct trace_event *events, size_t count);
 int trace_writer_maps(struct trace_writer *w, const struct trace_map_event *events, size_t count);
 int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sample);
 int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice);
 int trace_writer_symbols(struct trace_writer *w, const struct trace_symbol *symbols, size_t count);
-/* Call at least every 100 ms: whatever is buffered becomes durable against SIGKILL of this process.
+/*
+ * Call at least every 50 ms: whatever is buffered goes to the journal and so survives SIGKILL of
+ * this process. Costs nothing when nothing is new; never waits.
  */
 int trace_writer_tick(struct trace_writer *w);
-/* Ends the section (index written). */
+/* Ends the section. */
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end);
 /* Bytes in the file so far; events not stored because of max_bytes or a full disk. Thread-safe. */
 uint64_t trace_writer_bytes(const struct trace_writer *w);
 uint64_t trace_writer_unstored(const struct trace_writer *w);
-/* Waits for the writing thread, closes; returns the sticky error. Accepts NULL. */
+/* Waits for the writing thread, writes the index, closes. The sticky error. Accepts NULL. */
 int trace_writer_close(struct trace_writer *w, struct tm_error *err);
 
 /* ---- reading ---- */
 
+/* The file must have one whole block at least. Damage beyond that is warned of. */
 TM_MUST_CHECK int trace_reader_open(const char *path, struct trace_reader **ret_reader,
 				    struct tm_error *err);
 struct trace_reader *trace_reader_close(struct trace_reader *r);
@@ -65,36 +72,50 @@ size_t trace_reader_section_count(const struct trace_reader *r);
 /* Selects a section for all calls below; the last one is selected by open(). */
 TM_MUST_CHECK int trace_reader_select(struct trace_reader *r, size_t section, struct tm_error *err);
 
-/* Whole file facts. */
-bool trace_reader_complete(const struct trace_reader *r); /* the selected section has its end */
-const char *
-trace_reader_warning(const struct trace_reader *r); /* what was damaged or missing, or NULL */
+/* The selected section has its end. */
+bool trace_reader_complete(const struct trace_reader *r);
+/* What was damaged or missing so far, or NULL. It grows as more is read. */
+const char *trace_reader_warning(const struct trace_reader *r);
 uint64_t trace_reader_bytes_read(const struct trace_reader *r);
 uint64_t trace_reader_file_bytes(const struct trace_reader *r);
 
-/* All borrowed, valid until the reader is closed or another section selected; loaded on first use.
+/* How much of the file each kind of block takes, all sections. */
+struct trace_usage {
+	const char *name; /* static */
+	uint64_t blocks, stored_bytes, raw_bytes;
+};
+/* Number `index` of the kinds; false at their end. */
+bool trace_reader_usage(const struct trace_reader *r, size_t index, struct trace_usage *ret);
+
+/*
+ * All borrowed, valid until the reader is closed or another section selected; loaded on first use.
+ * A damaged block is left out with a warning; what it had is zeros where ids need their place.
  */
 TM_MUST_CHECK int trace_reader_meta(struct trace_reader *r, const struct trace_meta **ret,
 				    struct tm_error *err);
+/* The cause is TRACE_END_UNKNOWN if there is no end. */
 TM_MUST_CHECK int trace_reader_end(struct trace_reader *r, const struct trace_end **ret,
-				   struct tm_error *err); /* cause UNKNOWN if there is none */
+				   struct tm_error *err);
+/* [0] is the empty stack. */
 TM_MUST_CHECK int trace_reader_stacks(struct trace_reader *r, const struct trace_stack **ret,
-				      size_t *ret_count,
-				      struct tm_error *err); /* [0] is the empty stack */
+				      size_t *ret_count, struct tm_error *err);
+/* [0] is unused. */
 TM_MUST_CHECK int trace_reader_modules(struct trace_reader *r, const struct trace_module **ret,
-				       size_t *ret_count, struct tm_error *err); /* [0] unused */
+				       size_t *ret_count, struct tm_error *err);
 TM_MUST_CHECK int trace_reader_threads(struct trace_reader *r, const struct trace_thread **ret,
 				       size_t *ret_count, struct tm_error *err);
 TM_MUST_CHECK int trace_reader_samples(struct trace_reader *r, const struct trace_sample **ret,
 				       size_t *ret_count, struct tm_error *err);
-TM_MUST_CHECK int
-trace_reader_symbols(struct trace_reader *r, const struct trace_symbol **ret, size_t *ret_count,
-		     struct tm_error *err); /* sorted by (module_id, address), inlined first */
+/* Sorted by module_id and address; those of one address as they were written. */
+TM_MUST_CHECK int trace_reader_symbols(struct trace_reader *r, const struct trace_symbol **ret,
+				       size_t *ret_count, struct tm_error *err);
 TM_MUST_CHECK int trace_reader_maps(struct trace_reader *r, const struct trace_map_event **ret,
 				    size_t *ret_count, struct tm_error *err);
 
-/* Slices in order; the callback's data are valid during the call. Return not 0 to stop with that
- * value. */
+/*
+ * Slices in order; the callback's data are valid during the call. Return not 0
+ * to stop with that value. A damaged slice is an error: sums would be wrong.
+ */
 typedef int (*trace_slice_fn)(void *ctx, const struct trace_slice *slice);
 TM_MUST_CHECK int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx,
 				      struct tm_error *err);
@@ -104,12 +125,16 @@ struct trace_event_block {
 	uint64_t first_event, event_count;
 	uint64_t first_block_id; /* block_id of the first allocation in it */
 	uint64_t start_ns, end_ns;
-	uint64_t min_size_bytes, max_size_bytes;
+	uint64_t min_size_bytes, max_size_bytes; /* asked for in it; min > max: nothing was */
 };
 size_t trace_reader_event_block_count(const struct trace_reader *r);
 TM_MUST_CHECK int trace_reader_event_block(const struct trace_reader *r, size_t index,
 					   struct trace_event_block *ret);
-/* Decode one block into events[] (room for event_count). size/stack of frees are not filled (0).
- * Thread-safe for distinct buffers after open. */
+/*
+ * Decode one block into events[] (room for event_count). Of a free, size, stack and address are
+ * filled where the block began in the same block of events, size and stack also where the journal
+ * has them (TRACE_EVENT_OLD); else 0. A damaged block is an error; the others stay readable.
+ * Thread-safe for distinct buffers after open and select.
+ */
 TM_MUST_CHECK int trace_reader_events(struct trace_reader *r, size_t index,
 				      struct trace_event *events, struct tm_error *err);
