@@ -25,6 +25,8 @@
 #include "symbols/set.h"
 
 enum { FLUSH_BYTES = 64 * 1024, TEXT_MAX = 64 * 1024, WARNINGS_MAX = 1000 };
+/* What one module's answers may take. */
+#define WAITING_MAX (256u << 20)
 /* Beyond its CPU limit the child may still hang on a dead network disk. */
 #define SILENCE_MAX_MS (30 * 1000)
 
@@ -116,7 +118,8 @@ struct receiver {
 	const struct resolve_batch *batch;
 	resolve_frames_fn on_frames;
 	void *ctx;
-	struct text in;    /* of the open module */
+	struct text in;    /* records that were not told yet */
+	size_t scanned;    /* of them, whole records seen */
 	size_t next;       /* the request that must be answered next */
 	size_t done;       /* requests up to the last 'M' */
 	unsigned warnings; /* so far: a mad child is not heard for ever */
@@ -195,15 +198,16 @@ static ssize_t record_at(const struct text *in, size_t at, struct record *ret_re
 	return in->length - at < bytes ? 0 : (ssize_t)bytes;
 }
 
-/* Where the last 'M' ends: only whole modules are told. */
-static ssize_t whole_modules(const struct text *in)
+/* Where the last 'M' among the new records ends, 0 if there is none: only whole modules are told.
+ */
+static ssize_t whole_modules(struct receiver *receiver)
 {
 	ssize_t end = 0, bytes = 0;
 	struct record record;
-	for (size_t at = 0; (bytes = record_at(in, at, &record)) > 0;) {
-		at += (size_t)bytes;
+	while ((bytes = record_at(&receiver->in, receiver->scanned, &record)) > 0) {
+		receiver->scanned += (size_t)bytes;
 		if (record.kind == KIND_MODULE)
-			end = (ssize_t)at;
+			end = (ssize_t)receiver->scanned;
 	}
 	return bytes < 0 ? bytes : end;
 }
@@ -211,7 +215,9 @@ static ssize_t whole_modules(const struct text *in)
 /* Tells what is complete, keeps the rest. */
 static int take_all(struct receiver *receiver)
 {
-	ssize_t end = whole_modules(&receiver->in);
+	if (receiver->in.length > WAITING_MAX)
+		return -EBADMSG;
+	ssize_t end = whole_modules(receiver);
 	if (end <= 0)
 		return (int)end;
 	int code = 0;
@@ -221,6 +227,7 @@ static int take_all(struct receiver *receiver)
 		code = take(receiver, &record, receiver->in.data + at + sizeof record);
 		at += (size_t)bytes;
 	}
+	receiver->scanned -= (size_t)end;
 	receiver->in.length -= (size_t)end;
 	memmove(receiver->in.data, receiver->in.data + end, receiver->in.length);
 	return code;
@@ -241,8 +248,7 @@ static int receive(struct receiver *receiver, int fd)
 			return 0;
 		text_put_bytes(&receiver->in, bytes, (size_t)got);
 		int code = text_error(&receiver->in);
-		/* Looking again is worth it only when a module may have been completed. */
-		if (!code && got < FLUSH_BYTES)
+		if (!code)
 			code = take_all(receiver);
 		if (code)
 			return code;
