@@ -19,23 +19,14 @@
 #include <stdatomic.h>
 
 #include "agent/modules_instance.h"
-#include "agent/modules_scan.h"
+#include "agent/modules_listing.h"
 #include "agent/modules_snapshot.h"
 
 enum {
 	CAPACITY_FIRST = 128,
-	STRING_BYTES_FIRST = 32 * 1024,
 	LOCK_SPINS = 200,
-};
-
-/* Facts of all objects by rising address, and their paths. */
-struct listing {
-	struct module *modules;
-	uint32_t count;
-	uint32_t capacity;
-	char *strings;
-	uint32_t strings_used;
-	uint32_t string_bytes;
+	LOCK_SPINS_LONG = 5000, /* about as long as a rescan */
+	PLACE_READS_MAX = 4,
 };
 
 struct modules {
@@ -49,14 +40,15 @@ struct modules {
 	struct instances *instances;
 	struct scan_list walks[3]; /* last accepted, in work, sorted or second */
 	struct listing listings[2];
-	uint32_t walked;  /* index of the last accepted of walks[0..1] */
-	uint32_t listing; /* index of the present one of listings */
+	uint32_t walked;     /* index of the last accepted of walks[0..1] */
+	uint32_t listing;    /* index of the present one of listings */
+	struct module found; /* room for modules_rescan_at() */
 	struct scan scan;
 };
 
-static bool lock(struct modules *modules, uint32_t tid)
+static bool lock(struct modules *modules, uint32_t tid, unsigned spins)
 {
-	for (unsigned i = 0; i < LOCK_SPINS; i++) {
+	for (unsigned i = 0; i < spins; i++) {
 		uint32_t owner = 0;
 		/* Pairs with the release in unlock() and modules_break_lock(). */
 		if (atomic_compare_exchange_strong_explicit(&modules->owner, &owner, tid,
@@ -97,22 +89,6 @@ static bool grow_walks(struct modules *modules)
 	return true;
 }
 
-static bool grow_listing(struct modules *modules, struct listing *listing, uint32_t count)
-{
-	uint32_t capacity = listing->capacity ? listing->capacity : CAPACITY_FIRST;
-
-	while (capacity < count)
-		capacity *= 2;
-	if (capacity == listing->capacity)
-		return true;
-	struct module *memory = modules->map(modules->ctx, capacity * sizeof *memory);
-	if (!memory)
-		return false;
-	listing->modules = memory;
-	listing->capacity = capacity;
-	return true;
-}
-
 struct modules *modules_new(const struct modules_options *options)
 {
 	struct modules *modules = options->map(options->ctx, sizeof *modules);
@@ -122,86 +98,13 @@ struct modules *modules_new(const struct modules_options *options)
 	modules->map = options->map;
 	modules->event = options->event;
 	modules->ctx = options->ctx;
+	for (unsigned i = 0; i < 2; i++)
+		modules->listings[i] = (struct listing){.map = options->map, .ctx = options->ctx};
 	modules->instances = instances_new(options->map, options->ctx);
 	if (!modules->instances || !grow_walks(modules))
 		return NULL;
 	scan_init(&modules->scan, options);
 	return modules;
-}
-
-/* Copy a path into the listing. False: no memory. */
-static bool keep_path(struct modules *modules, struct listing *listing, struct module *module)
-{
-	uint32_t bytes = module->path_bytes + 1;
-
-	if (bytes > listing->string_bytes - listing->strings_used) {
-		/* Paths kept so far stay where they are: memory is never given back. */
-		uint32_t next =
-			listing->string_bytes ? listing->string_bytes * 2 : STRING_BYTES_FIRST;
-		char *strings = modules->map(modules->ctx, next);
-		if (!strings)
-			return false;
-		listing->strings = strings;
-		listing->string_bytes = next;
-		listing->strings_used = 0;
-	}
-	char *copy = listing->strings + listing->strings_used;
-	__builtin_memcpy(copy, module->path, bytes);
-	listing->strings_used += bytes;
-	module->path = copy;
-	return true;
-}
-
-static bool same_object(const struct module *a, const struct module *b)
-{
-	return a->bias == b->bias && a->start == b->start && a->end == b->end &&
-	       a->flags == b->flags && a->headers_hash == b->headers_hash &&
-	       a->build_id_bytes == b->build_id_bytes && a->path_bytes == b->path_bytes &&
-	       __builtin_memcmp(a->build_id, b->build_id, a->build_id_bytes) == 0 &&
-	       __builtin_memcmp(a->path, b->path, a->path_bytes) == 0;
-}
-
-/* The object of a listing that begins at start, or NULL; *at moves on from call to call. */
-static const struct module *seek(const struct listing *listing, uint32_t *at, uintptr_t start)
-{
-	while (*at < listing->count && listing->modules[*at].start < start)
-		(*at)++;
-	if (*at == listing->count || listing->modules[*at].start != start)
-		return NULL;
-	return &listing->modules[*at];
-}
-
-/* Where the header of the object around key was; *at moves on from call to call. */
-static uintptr_t header_hint(const struct listing *old, uint32_t *at, uintptr_t key)
-{
-	while (*at < old->count && old->modules[*at].end <= key)
-		(*at)++;
-	return *at < old->count && old->modules[*at].start <= key ? old->modules[*at].header : 0;
-}
-
-/* Read all objects of the sorted list into the listing. False: no memory. */
-static bool read_all(struct modules *modules, const struct scan_list *sorted,
-		     const struct listing *old, struct listing *ret)
-{
-	uint32_t at = 0;
-
-	ret->count = 0;
-	ret->strings_used = 0;
-	if (!grow_listing(modules, ret, sorted->count))
-		return false;
-	for (uint32_t i = 0; i < sorted->count; i++) {
-		struct module *module = &ret->modules[ret->count];
-		uintptr_t hint = header_hint(old, &at, sorted->entries[i].key);
-		if (!scan_read(&modules->scan, &sorted->entries[i], hint, module))
-			continue;
-		/* Overlap cannot be: one of the two is a stale or false entry. */
-		if (ret->count && module->start < module[-1].end)
-			continue;
-		if (!keep_path(modules, ret, module))
-			return false;
-		ret->count++;
-	}
-	return true;
 }
 
 /* Give each object its instance; what is loaded as before keeps its own. */
@@ -211,8 +114,8 @@ static void identify(struct modules *modules, const struct listing *old, struct 
 
 	for (uint32_t i = 0; i < fresh->count; i++) {
 		struct module *module = &fresh->modules[i];
-		const struct module *before = seek(old, &at, module->start);
-		if (before && same_object(before, module))
+		const struct module *before = listing_seek(old, &at, module->start);
+		if (before && listing_same_object(before, module))
 			module->instance = before->instance;
 		else
 			module->instance = instances_take(modules->instances, module);
@@ -228,8 +131,8 @@ static uint32_t tell(struct modules *modules, const struct listing *from,
 
 	for (uint32_t i = 0; i < from->count; i++) {
 		const struct module *module = &from->modules[i];
-		const struct module *there = seek(other, &at, module->start);
-		if (there && same_object(there, module))
+		const struct module *there = listing_seek(other, &at, module->start);
+		if (there && listing_same_object(there, module))
 			continue;
 		told++;
 		if (modules->event)
@@ -314,7 +217,7 @@ static enum modules_result rescan(struct modules *modules, bool thorough)
 			 present->count * sizeof present->entries[0]);
 	spare->count = present->count;
 	scan_sort(spare);
-	if (!read_all(modules, spare, old, fresh))
+	if (!listing_read(fresh, &modules->scan, spare, old))
 		return MODULES_FAILED;
 	result = walk(modules, 2, false);
 	if (result != MODULES_SAME || !scan_same(present, spare))
@@ -327,9 +230,62 @@ static enum modules_result rescan(struct modules *modules, bool thorough)
 
 enum modules_result modules_rescan(struct modules *modules, uint32_t tid, bool thorough)
 {
-	if (!lock(modules, tid))
+	if (!lock(modules, tid, LOCK_SPINS))
 		return MODULES_BUSY;
 	enum modules_result result = rescan(modules, thorough);
+	modules_break_lock(modules, tid);
+	return result;
+}
+
+enum modules_result modules_rescan_now(struct modules *modules, uint32_t tid)
+{
+	if (!lock(modules, tid, LOCK_SPINS))
+		return MODULES_BUSY;
+	modules->scan.lenient = true;
+	enum modules_result result = rescan(modules, true);
+	modules->scan.lenient = false;
+	modules_break_lock(modules, tid);
+	return result;
+}
+
+/* The object that holds pc, read from a list that may be changing. False: none is found. */
+static bool read_place(struct modules *modules, uintptr_t pc, struct module *ret)
+{
+	for (unsigned i = 0; i < PLACE_READS_MAX; i++) {
+		struct scan_entry near[2];
+		unsigned count = scan_near(&modules->scan, pc, near);
+		while (count--)
+			if (scan_read(&modules->scan, &near[count], 0, ret) && pc >= ret->start &&
+			    pc < ret->end)
+				return true;
+	}
+	return false;
+}
+
+static enum modules_result rescan_at(struct modules *modules, uintptr_t pc)
+{
+	const struct listing *old = &modules->listings[modules->listing];
+	struct listing *fresh = &modules->listings[!modules->listing];
+	struct module *found = &modules->found;
+	uint32_t at = 0;
+
+	if (!read_place(modules, pc, found))
+		return rescan(modules, true);
+	const struct module *before = listing_seek(old, &at, found->start);
+	if (before && listing_same_object(before, found))
+		return MODULES_SAME;
+	if (!listing_merge(fresh, old, found))
+		return MODULES_FAILED;
+	/* The list as a whole is not known any more. */
+	modules->walks[modules->walked].count = 0;
+	return accept(modules, old, fresh);
+}
+
+enum modules_result modules_rescan_at(struct modules *modules, uint32_t tid, uintptr_t pc)
+{
+	if (!lock(modules, tid, LOCK_SPINS_LONG))
+		return MODULES_BUSY;
+	enum modules_result result = rescan_at(modules, pc);
 	modules_break_lock(modules, tid);
 	return result;
 }
@@ -337,7 +293,7 @@ enum modules_result modules_rescan(struct modules *modules, uint32_t tid, bool t
 enum modules_result modules_visit(struct modules *modules, uint32_t tid, module_event_fn visit,
 				  void *ctx)
 {
-	if (!lock(modules, tid))
+	if (!lock(modules, tid, LOCK_SPINS))
 		return MODULES_BUSY;
 	const struct listing *listing = &modules->listings[modules->listing];
 	for (uint32_t i = 0; i < listing->count; i++)

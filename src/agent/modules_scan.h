@@ -11,6 +11,7 @@ enum {
 	SCAN_HEADERS_MAX = 64,    /* program headers of one object */
 	SCAN_OBJECTS_MAX = 65536, /* a longer list is damaged */
 	SCAN_NAMESPACES_MAX = 64,
+	SCAN_NEAR_MAX = 16384, /* a list read while it changes may run in a circle */
 };
 
 /* An entry of the loader's list, as it stands there. */
@@ -36,6 +37,7 @@ struct scan {
 	void *ctx;
 	uintptr_t main_dynamic;  /* tells the program in the list */
 	uintptr_t main_eh_frame; /* ELF address; 0: unknown, or not needed */
+	bool lenient;            /* read the list although the loader is changing it */
 	uint32_t main_path_bytes;
 	uint32_t linker_path_bytes; /* 0: the loader knows it itself */
 	char main_path[MODULE_PATH_MAX];
@@ -56,6 +58,13 @@ enum scan_result {
 
 /* Copy the list of all namespaces, the vdso added. */
 enum scan_result scan_walk(struct scan *scan, struct scan_list *ret);
+
+/*
+ * The entries next to pc, on either side: one of them is the object that holds
+ * it, if any does. Takes the list as it is, also while the loader changes it.
+ * Returns their number.
+ */
+unsigned scan_near(struct scan *scan, uintptr_t pc, struct scan_entry ret[2]);
 
 bool scan_same(const struct scan_list *a, const struct scan_list *b);
 

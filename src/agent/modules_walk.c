@@ -16,6 +16,17 @@ static bool is_vdso(const struct scan *scan, uintptr_t bias)
 	return scan->scope.auxv.vdso && bias == scan->scope.auxv.vdso;
 }
 
+static struct scan_entry entry_of(uintptr_t at, const struct elf_link_map *map)
+{
+	return (struct scan_entry){
+		.map = at,
+		.bias = map->bias,
+		.dynamic = map->dynamic,
+		.name = map->name,
+		.key = map->dynamic,
+	};
+}
+
 static enum scan_result walk_namespace(struct scan *scan, uintptr_t at, struct scan_list *ret,
 				       bool *ret_vdso)
 {
@@ -23,13 +34,7 @@ static enum scan_result walk_namespace(struct scan *scan, uintptr_t at, struct s
 		struct elf_link_map map;
 		if (i == SCAN_OBJECTS_MAX || !scan->peek(scan->ctx, at, &map, sizeof map))
 			return SCAN_BUSY;
-		struct scan_entry entry = {
-			.map = at,
-			.bias = map.bias,
-			.dynamic = map.dynamic,
-			.name = map.name,
-			.key = map.dynamic,
-		};
+		struct scan_entry entry = entry_of(at, &map);
 		*ret_vdso |= is_vdso(scan, map.bias);
 		if (!add(ret, &entry))
 			return SCAN_FULL;
@@ -38,15 +43,21 @@ static enum scan_result walk_namespace(struct scan *scan, uintptr_t at, struct s
 	return SCAN_OK;
 }
 
-/* The r_debug of one namespace; *ret_next: the following one. */
+/* The r_debug of one namespace, in whatever state. */
 static bool read_debug(struct scan *scan, uintptr_t at, struct elf_debug *ret)
 {
 	*ret = (struct elf_debug){.version = 0};
-	if (!scan->peek(scan->ctx, at, ret, ELF_DEBUG_BYTES_V1) || ret->state != ELF_RT_CONSISTENT)
+	if (!scan->peek(scan->ctx, at, ret, ELF_DEBUG_BYTES_V1))
 		return false;
 	if (ret->version < 2)
 		return true;
 	return scan->peek(scan->ctx, at + ELF_DEBUG_BYTES_V1, &ret->next, sizeof ret->next);
+}
+
+/* May the list be believed in this state? */
+static bool is_settled(const struct scan *scan, const struct elf_debug *debug)
+{
+	return debug->state == ELF_RT_CONSISTENT || scan->lenient;
 }
 
 static enum scan_result walk_loader(struct scan *scan, struct scan_list *ret, bool *ret_vdso)
@@ -56,12 +67,13 @@ static enum scan_result walk_loader(struct scan *scan, struct scan_list *ret, bo
 	for (unsigned i = 0; at && i < SCAN_NAMESPACES_MAX; i++) {
 		struct elf_debug debug;
 		struct elf_debug after;
-		if (!read_debug(scan, at, &debug))
+		if (!read_debug(scan, at, &debug) || !is_settled(scan, &debug))
 			return SCAN_BUSY;
 		enum scan_result result = walk_namespace(scan, debug.map, ret, ret_vdso);
 		if (result != SCAN_OK)
 			return result;
-		if (!read_debug(scan, at, &after) || after.map != debug.map)
+		if (!read_debug(scan, at, &after) || !is_settled(scan, &after) ||
+		    after.map != debug.map)
 			return SCAN_BUSY;
 		at = debug.next;
 	}
@@ -93,6 +105,44 @@ enum scan_result scan_walk(struct scan *scan, struct scan_list *ret)
 			return SCAN_FULL;
 	}
 	return SCAN_OK;
+}
+
+/* Keep entry if it is nearer to pc than what is there. */
+static void keep_nearer(const struct scan_entry *entry, uintptr_t pc, struct scan_entry *below,
+			struct scan_entry *above)
+{
+	if (entry->key <= pc && entry->key > below->key)
+		*below = *entry;
+	if (entry->key > pc && entry->key < above->key)
+		*above = *entry;
+}
+
+unsigned scan_near(struct scan *scan, uintptr_t pc, struct scan_entry ret[2])
+{
+	struct scan_entry below = {.key = 0};
+	struct scan_entry above = {.key = UINTPTR_MAX};
+	uintptr_t debug_at = scan->scope.debug;
+	unsigned count = 0;
+
+	for (unsigned i = 0; debug_at && i < SCAN_NAMESPACES_MAX; i++) {
+		struct elf_debug debug;
+		struct elf_link_map map;
+		if (!read_debug(scan, debug_at, &debug))
+			break;
+		uintptr_t at = debug.map;
+		for (unsigned j = 0; at && j < SCAN_NEAR_MAX; j++, at = map.next) {
+			if (!scan->peek(scan->ctx, at, &map, sizeof map))
+				break;
+			struct scan_entry entry = entry_of(at, &map);
+			keep_nearer(&entry, pc, &below, &above);
+		}
+		debug_at = debug.next;
+	}
+	if (below.key)
+		ret[count++] = below;
+	if (above.key != UINTPTR_MAX)
+		ret[count++] = above;
+	return count;
 }
 
 bool scan_same(const struct scan_list *a, const struct scan_list *b)
