@@ -90,7 +90,7 @@ static void take_slice(struct feed *feed)
 static size_t ripe_count(const struct feed *feed, bool all)
 {
 	size_t count = feed->count;
-	if (all || !feed->mixed)
+	if (all || feed->thread_count < 2)
 		return count;
 	uint64_t end_ns = feed->batch[count - 1].time_ns;
 	while (count && feed->batch[count - 1].time_ns + REPAIR_WINDOW_NS > end_ns)
@@ -117,7 +117,7 @@ void feed_flush(struct feed *feed, bool all)
 	}
 	memmove(feed->batch, feed->batch + count, rest * sizeof *feed->batch);
 	feed->count = rest;
-	feed->mixed = rest > 0;
+	feed->mixed = rest > 0; /* what follows may be of another thread */
 }
 
 uint32_t feed_thread(struct feed *feed, uint32_t tid, uint64_t time_ns)

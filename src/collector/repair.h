@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Order by address. The time-stamp counter may be read up to some 75 ns too
- * early or late across a hand-over between threads, so a block's free may be
- * stamped after the allocation that got the same address next, or its
- * allocation after its free. Two neighbouring events on one address, of
- * different threads and close in time, are exchanged when what is known of the
- * block before them shows that they contradict each other.
+ * Order by address. The processor may read the time-stamp counter before the
+ * instructions that wait for another processor's cache line are done, so a
+ * stamp can be some hundred nanoseconds early when a block changes hands:
+ * an allocation seems to come before the free of the block that was there, or
+ * a free before the allocation in another thread. Every such event must wait
+ * for the one that makes it possible, and with it all later events of its
+ * thread, so that each thread's own order stays.
  *
- * Works on a batch before it is applied to the model; one thread alone is never
+ * Works on a batch before it is applied to the model. One thread alone is never
  * out of order.
  */
 #pragma once
@@ -18,8 +19,8 @@
 #include <stddef.h>
 
 enum {
-	REPAIR_EVENTS_MAX = 1024,
-	REPAIR_WINDOW_NS = 1000, /* generous: 75 ns were measured */
+	REPAIR_EVENTS_MAX = 2048,
+	REPAIR_WINDOW_NS = 2000, /* generous: 300 ns were seen */
 };
 
 struct repair;
@@ -30,8 +31,9 @@ struct repair *repair_free(struct repair *repair);
 
 /*
  * Puts events[0, count) right, count at most REPAIR_EVENTS_MAX. Times stay where
- * they are, so they never fall. `model` has applied all events before these.
- * Returns how many were moved. O(count).
+ * they are, so they never fall. What waits for an event that is not yet in the
+ * batch is at its end afterwards, within the window. `model` has applied all
+ * events before these. Returns how many had to wait. O(count).
  */
 unsigned repair_order(struct repair *repair, const struct model *model, struct trace_event *events,
 		      size_t count);

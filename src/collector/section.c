@@ -240,9 +240,11 @@ static uint64_t pass(struct section *section)
 
 static bool all_read(const struct section *section)
 {
-	for (uint32_t i = 0; i < section->cursors.followed_count; i++)
-		if (section->cursors.all[section->cursors.followed[i]].second_words)
+	for (uint32_t i = 0; i < section->cursors.followed_count; i++) {
+		const struct cursor *cursor = &section->cursors.all[section->cursors.followed[i]];
+		if (cursor->second_words || cursor->next_head)
 			return false;
+	}
 	return true;
 }
 

@@ -6,7 +6,11 @@
 #include "base/clock.h"
 #include "base/io.h"
 
-enum { CALIBRATE_NS = 10 * 1000 * 1000 };
+enum {
+	CALIBRATE_NS = 10 * 1000 * 1000,
+	PATIENCE_NS = 1000 * 1000 * 1000, /* a bad measurement is better than none after that */
+	BASELINE_NS = 2000000000u,        /* the slope is that of the last two to four seconds */
+};
 
 static uint64_t read_tsc(void)
 {
@@ -61,32 +65,39 @@ struct stamp_pair stamp_pair_read(void)
 		uint64_t width = read_tsc() - before;
 		if (width < best_width) {
 			best_width = width;
-			best = (struct stamp_pair){before + width / 2, steady_ns};
+			best = (struct stamp_pair){before + width / 2, steady_ns, width};
 		}
 	}
 	return best;
 }
 
-static void set_line(struct stamp_clock *clock, const struct stamp_pair *from,
-		     const struct stamp_pair *to)
+static void set_line(struct stamp_clock *clock, const struct stamp_pair *now)
 {
-	uint64_t stamps = to->stamp - from->stamp;
-	uint64_t ns = to->steady_ns - from->steady_ns;
+	uint64_t stamps = now->stamp - clock->first.stamp;
+	uint64_t ns = now->steady_ns - clock->first.steady_ns;
 	if (stamps && ns)
 		clock->mult = (uint64_t)(((unsigned __int128)ns << 32) / stamps);
-	clock->base_stamp = to->stamp;
-	clock->base_ns = (int64_t)(to->steady_ns - clock->origin_ns);
-	clock->near = to->stamp;
-	clock->last = *to;
+	clock->base_stamp = now->stamp;
+	clock->base_ns = (int64_t)(now->steady_ns - clock->origin_ns);
+	clock->near = now->stamp;
+	if (ns > 2ull * BASELINE_NS)
+		clock->first = clock->last;
+	else if (ns < BASELINE_NS)
+		clock->last = *now; /* the next baseline's start once this one is long enough */
 }
 
 void stamp_clock_init(struct stamp_clock *clock, bool tsc, const struct stamp_pair *earlier)
 {
 	struct stamp_pair now = stamp_pair_read();
-	*clock = (struct stamp_clock){
-		.tsc = tsc, .origin_ns = now.steady_ns, .mult = 1ull << 32};
+	*clock = (struct stamp_clock){.tsc = tsc,
+				      .origin_ns = now.steady_ns,
+				      .mult = 1ull << 32,
+				      .first = *earlier,
+				      .last = now,
+				      .best_width = now.width,
+				      .read_ns = now.steady_ns};
 	if (tsc) {
-		set_line(clock, earlier, &now);
+		set_line(clock, &now);
 		return;
 	}
 	clock->near = now.steady_ns;
@@ -95,12 +106,18 @@ void stamp_clock_init(struct stamp_clock *clock, bool tsc, const struct stamp_pa
 
 void stamp_clock_update(struct stamp_clock *clock)
 {
+	uint64_t now_ns = clock_steady_ns();
 	if (!clock->tsc) {
-		clock->near = clock_steady_ns();
+		clock->near = now_ns;
 		return;
 	}
-	if (clock_steady_ns() - clock->last.steady_ns < CALIBRATE_NS)
+	if (now_ns - clock->read_ns < CALIBRATE_NS)
 		return;
-	struct stamp_pair from = clock->last, to = stamp_pair_read();
-	set_line(clock, &from, &to);
+	struct stamp_pair now = stamp_pair_read();
+	if (now.width < clock->best_width)
+		clock->best_width = now.width;
+	else if (now.width > 4 * clock->best_width && now_ns - clock->read_ns < PATIENCE_NS)
+		return;
+	clock->read_ns = now.steady_ns;
+	set_line(clock, &now);
 }

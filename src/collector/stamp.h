@@ -13,6 +13,7 @@
 struct stamp_pair {
 	uint64_t stamp; /* full width */
 	uint64_t steady_ns;
+	uint64_t width; /* stamps that passed while it was read: how good it is */
 };
 
 struct stamp_clock {
@@ -23,12 +24,15 @@ struct stamp_clock {
 	uint64_t base_stamp;
 	int64_t base_ns;
 	uint64_t mult;
-	struct stamp_pair last;
+	struct stamp_pair first; /* the slope is measured from here */
+	struct stamp_pair last;  /* and later from here: the middle of the baseline, about */
+	uint64_t best_width;
+	uint64_t read_ns; /* when it was measured last */
 };
 
 /* Is the time-stamp counter invariant, and does the kernel trust it? Reads /proc and /sys. */
 bool stamp_tsc_usable(void);
-/* Both clocks at one moment, to about 50 ns. */
+/* Both clocks at one moment, to about 50 ns, unless we are interrupted again and again. */
 struct stamp_pair stamp_pair_read(void);
 /* Time 0 is now. `earlier` was read at least a millisecond ago. */
 void stamp_clock_init(struct stamp_clock *clock, bool tsc, const struct stamp_pair *earlier);
