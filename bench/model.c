@@ -24,10 +24,7 @@ struct stream {
 
 struct feed {
 	const struct stream *stream;
-	uint64_t random, time_ns, events;
-	uint64_t *live; /* addresses */
-	uint64_t *spare;
-	uint64_t spare_count;
+	uint64_t random, time_ns;
 	bool frees; /* the next event is a free */
 	uint64_t address;
 };
@@ -87,15 +84,20 @@ static void run_batches(struct feed *feed, struct model *m, uint64_t count, doub
 
 static void fill_live(struct feed *feed, struct model *m)
 {
-	for (uint64_t i = 0; i < feed->stream->live; i++) {
-		struct trace_slice slice;
-		struct trace_event event = {
-			.time_ns = feed->time_ns += 40,
-			.address = address_of(i),
-			.size_bytes = 64,
-			.stack_id = 1 + (uint32_t)(next_random(feed) % feed->stream->stacks),
-		};
-		if (model_apply(m, &event, 1, NULL) ||
+	static struct trace_event events[BATCH];
+	struct trace_slice slice;
+	for (uint64_t next = 0; next < feed->stream->live;) {
+		size_t count = 0;
+		for (; count < BATCH && next < feed->stream->live; count++, next++) {
+			events[count] = (struct trace_event){
+				.time_ns = feed->time_ns += 40,
+				.address = address_of(next),
+				.size_bytes = 64,
+				.stack_id =
+					1 + (uint32_t)(next_random(feed) % feed->stream->stacks),
+			};
+		}
+		if (model_apply(m, events, count, NULL) ||
 		    (model_slice_due(m) && model_slice_take(m, &slice, NULL)))
 			exit(1);
 	}

@@ -46,7 +46,6 @@ static inline bool account_take_back_beside(uint32_t *counters, uint32_t bucket)
 
 HOT void account_raise(struct model *m, uint64_t bytes)
 {
-	m->live_blocks++;
 	m->live_bytes += bytes;
 	if (m->live_bytes <= m->slice.max_bytes)
 		return;
@@ -55,7 +54,7 @@ HOT void account_raise(struct model *m, uint64_t bytes)
 	if (m->live_bytes <= m->peak_bytes)
 		return;
 	m->peak_bytes = m->live_bytes;
-	m->peak_blocks = m->live_blocks;
+	m->peak_blocks = model_live_count(m);
 	m->peak_us = m->now_us;
 	m->slice.peak_rose = true;
 	if (UNLIKELY(++m->epoch == 0))
@@ -66,8 +65,6 @@ HOT void account_birth(struct model *m, uint32_t slot, uint64_t size_bytes)
 {
 	struct stack_hot *stack = stacks_hot(&m->stacks, slot);
 	stacks_touch(&m->stacks, stack, slot, m->epoch);
-	stack->live_bytes += size_bytes;
-	stack->live_blocks++;
 	stack->birth_bytes += size_bytes;
 	if (UNLIKELY(stack->births++ == 0) && stacks_cold(&m->stacks, slot)->births == 0)
 		m->stack_count++;
@@ -84,9 +81,6 @@ HOT bool account_end(struct model *m, const struct live_block *block, struct sta
 {
 	uint64_t size_bytes = live_size_bytes(block);
 	stacks_touch(&m->stacks, stack, block->slot, m->epoch);
-	stack->live_bytes -= size_bytes;
-	stack->live_blocks--;
-	m->live_blocks--;
 	m->live_bytes -= size_bytes;
 	if (m->live_bytes < m->slice.min_bytes)
 		m->slice.min_bytes = m->live_bytes;
@@ -98,6 +92,8 @@ HOT bool account_end(struct model *m, const struct live_block *block, struct sta
 		stack->death_bytes += size_bytes;
 		return false;
 	}
+	stack->base_blocks--;
+	stack->base_bytes -= size_bytes;
 	account_defer_cell(m, cell_key(block->slot, CELL_DEATH, live_birth_slice(block)), 1,
 			   size_bytes);
 	return true;
@@ -110,12 +106,12 @@ static inline void account_return(struct model *m, const struct live_block *bloc
 	uint64_t size_bytes = live_size_bytes(block);
 	struct stack_hot *stack = stacks_hot(&m->stacks, block->slot);
 	stacks_touch(&m->stacks, stack, block->slot, m->epoch);
-	stack->live_bytes += size_bytes;
-	stack->live_blocks++;
 	if (live_birth_slice(block) == m->slice.slice_id) {
 		stack->deaths--;
 		stack->death_bytes -= size_bytes;
 	} else {
+		stack->base_blocks++;
+		stack->base_bytes += size_bytes;
 		/* The death may stand in an earlier slice: sums over slices come out right. */
 		account_defer_cell(m, cell_key(block->slot, CELL_DEATH, live_birth_slice(block)),
 				   UINT64_MAX, -size_bytes);

@@ -34,6 +34,7 @@ int model_adopt(struct model *m, const struct trace_event *birth)
 	struct live_block *block = live_add(&m->live, page, mixed);
 	adopted.low = block->low;
 	*block = adopted;
+	m->unlisted--;
 	return 0;
 }
 

@@ -19,6 +19,18 @@ enum { WARM_BLOCKS = 8192, WARM_STACKS = 2048 };
 
 /* ---- warm ---- */
 
+/*
+ * How far each kind of prefetch runs ahead of the events that are applied. Each
+ * needs what the one before it has fetched: line, then block, then stack.
+ */
+enum { AHEAD_LINES = 96, AHEAD_BLOCKS = 64, AHEAD_STACKS = 32, AHEAD_RING = 128 };
+
+struct ahead {
+	size_t lines, blocks, stacks; /* events of the batch that each has done */
+	uint64_t mixed[AHEAD_RING];
+	const struct live_block *found[AHEAD_RING];
+};
+
 static bool ends_block(const struct trace_event *event)
 {
 	return event->op == TRACE_FREE || event->op == TRACE_REALLOC_FREE ||
@@ -34,37 +46,68 @@ static const struct live_block *likely_block(const struct live_table *live, uint
 	return found ? live_block_at(live, line->numbers[__builtin_ctz(found)]) : NULL;
 }
 
-static void prefetch_stack(const struct model *m, uint32_t slot)
+/* Inline: the compiler drops calls of a function that only prefetches. */
+HOT void prefetch_stack(const struct model *m, uint32_t slot)
 {
 	const struct stack_hot *stack = stacks_hot(&m->stacks, slot);
 	__builtin_prefetch(stack, 1);
 	__builtin_prefetch(stack->sizes, 1);
 }
 
-static void warm(const struct model *m, const struct trace_event *events, size_t count)
+static void warm_lines(const struct model *m, const struct trace_event *events, size_t end,
+		       struct ahead *ahead)
 {
-	const struct live_block *blocks[MODEL_GROUP];
-	uint64_t mixed[MODEL_GROUP];
-	for (size_t i = 0; i < count; i++) {
-		mixed[i] = live_mix(&m->live, m->by_block ? events[i].block_id : events[i].address);
-		live_prefetch(&m->live, mixed[i]);
+	for (; ahead->lines < end; ahead->lines++) {
+		const struct trace_event *event = &events[ahead->lines];
+		uint64_t key = m->by_block ? event->block_id : event->address;
+		uint64_t mixed = live_mix(&m->live, key);
+		ahead->mixed[ahead->lines % AHEAD_RING] = mixed;
+		live_prefetch(&m->live, mixed);
 	}
-	for (size_t i = 0; i < count; i++) {
-		blocks[i] = ends_block(&events[i]) ? likely_block(&m->live, mixed[i]) : NULL;
-		uint32_t found = 0;
-		if (blocks[i])
-			__builtin_prefetch(blocks[i], 1);
-		else
-			found = stacks_find(&m->stacks, events[i].stack_id);
-		if (found)
-			prefetch_stack(m, found - 1);
+}
+
+static void warm_blocks(const struct model *m, const struct trace_event *events, size_t end,
+			struct ahead *ahead)
+{
+	for (; ahead->blocks < end; ahead->blocks++) {
+		const struct trace_event *event = &events[ahead->blocks];
+		const struct live_block *block = NULL;
+		if (ends_block(event))
+			block = likely_block(&m->live, ahead->mixed[ahead->blocks % AHEAD_RING]);
+		if (block)
+			__builtin_prefetch(block, 1);
+		ahead->found[ahead->blocks % AHEAD_RING] = block;
 	}
-	for (size_t i = 0; i < count; i++) {
-		if (blocks[i])
-			prefetch_stack(m, blocks[i]->slot);
+}
+
+static void warm_stacks(const struct model *m, const struct trace_event *events, size_t end,
+			struct ahead *ahead)
+{
+	for (; ahead->stacks < end; ahead->stacks++) {
+		const struct live_block *block = ahead->found[ahead->stacks % AHEAD_RING];
+		if (block) {
+			prefetch_stack(m, block->slot);
+		} else if (!ends_block(&events[ahead->stacks])) {
+			uint32_t found = stacks_find(&m->stacks, events[ahead->stacks].stack_id);
+			if (found)
+				prefetch_stack(m, found - 1);
+		}
 	}
-	/* Or the compiler finds that a function that only prefetches need not be called. */
-	__asm__ volatile("" ::: "memory");
+}
+
+/*
+ * Before the events up to `next` are applied: what those after them will touch
+ * is called for. `ahead` may have fallen behind while the tables were small.
+ */
+static void warm(const struct model *m, const struct trace_event *events, size_t next, size_t count,
+		 struct ahead *ahead)
+{
+	size_t left = count - next;
+	if (ahead->stacks < next - MODEL_GROUP && next > MODEL_GROUP)
+		ahead->lines = ahead->blocks = ahead->stacks = next - MODEL_GROUP;
+	warm_lines(m, events, next + (left < AHEAD_LINES ? left : AHEAD_LINES), ahead);
+	warm_blocks(m, events, next + (left < AHEAD_BLOCKS ? left : AHEAD_BLOCKS), ahead);
+	warm_stacks(m, events, next + (left < AHEAD_STACKS ? left : AHEAD_STACKS), ahead);
 }
 
 /* ---- what can fail ---- */
@@ -285,6 +328,10 @@ HOT int apply_one(struct model *m, struct trace_event *event, bool by_block)
 {
 	uint64_t mixed = live_mix(&m->live, by_block ? event->block_id : event->address);
 	pass_time(m, event->time_ns);
+	if (event->op == TRACE_ALLOC)
+		return apply_alloc(m, event, mixed, by_block);
+	if (LIKELY(event->op == TRACE_FREE))
+		return apply_free(m, event, mixed, by_block);
 	switch ((enum trace_op)event->op) {
 	case TRACE_ALLOC:
 	case TRACE_REALLOC_ALLOC:
@@ -339,7 +386,7 @@ static int fail(const struct model *m, int rc, struct tm_error *err)
 	if (rc == -EOVERFLOW)
 		return tm_fail(err, rc, "too many blocks or events for the model; record in parts");
 	return tm_fail(err, rc, "no memory for the model of %llu live blocks and %u stacks",
-		       (unsigned long long)m->live_blocks, m->stacks.slot_count);
+		       (unsigned long long)model_live_count(m), m->stacks.slot_count);
 }
 
 /*
@@ -362,21 +409,23 @@ static size_t settle_rss(struct model *m, const struct trace_event *events, size
 
 int model_apply(struct model *m, struct trace_event *events, size_t count, struct tm_error *err)
 {
+	struct ahead ahead;
+	ahead.lines = ahead.blocks = ahead.stacks = 0;
 	if (count > 0 && m->events == m->slice.first_event)
 		m->slice.clock_us = events[0].time_ns / 1000;
-	while (count > 0) {
-		size_t part = settle_rss(m, events, count < MODEL_GROUP ? count : MODEL_GROUP);
+	for (size_t done = 0; done < count;) {
+		size_t part = count - done < MODEL_GROUP ? count - done : MODEL_GROUP;
+		part = settle_rss(m, events + done, part);
 		int rc = reserve(m);
 		if (rc)
 			return fail(m, rc, err);
-		if (m->live.count > WARM_BLOCKS || m->stacks.slot_count > WARM_STACKS)
-			warm(m, events, part);
-		rc = m->by_block ? apply_group(m, events, part, true)
-				 : apply_group(m, events, part, false);
+		if (live_count(&m->live) > WARM_BLOCKS || m->stacks.slot_count > WARM_STACKS)
+			warm(m, events, done + part, count, &ahead);
+		rc = m->by_block ? apply_group(m, events + done, part, true)
+				 : apply_group(m, events + done, part, false);
 		if (rc)
 			return fail(m, rc, err);
-		events += part;
-		count -= part;
+		done += part;
 	}
 	return 0;
 }

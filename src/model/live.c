@@ -14,7 +14,7 @@ int live_init(struct live_table *table)
 {
 	*table = (struct live_table){0};
 	table->scratch = tm_alloc_array(LIVE_PAGE_LINES, sizeof *table->scratch);
-	table->directory = tm_alloc_array(1, sizeof *table->directory);
+	table->directory = tm_alloc_array(2, sizeof *table->directory);
 	struct live_page *page = NULL;
 	if (table->scratch && table->directory)
 		page = bulk_take(&table->bulk, sizeof *page);
@@ -22,7 +22,8 @@ int live_init(struct live_table *table)
 		live_done(table);
 		return -ENOMEM;
 	}
-	table->directory[0] = page;
+	table->directory[0] = table->directory[1] = page;
+	table->shift = 63;
 	table->seed = seed_make(table->scratch);
 	return 0;
 }
@@ -58,9 +59,14 @@ int live_reserve_blocks(struct live_table *table, uint32_t blocks)
 	return 0;
 }
 
+static size_t directory_count(const struct live_table *table)
+{
+	return (size_t)1 << (64 - table->shift);
+}
+
 static int double_directory(struct live_table *table)
 {
-	size_t count = (size_t)1 << table->depth;
+	size_t count = directory_count(table);
 	struct live_page **wider = tm_alloc_array(2 * count, sizeof *wider);
 	if (!wider)
 		return -ENOMEM;
@@ -68,7 +74,7 @@ static int double_directory(struct live_table *table)
 		wider[2 * i] = wider[2 * i + 1] = table->directory[i];
 	tm_free(table->directory);
 	table->directory = wider;
-	table->depth++;
+	table->shift--;
 	return 0;
 }
 
@@ -76,9 +82,8 @@ static int double_directory(struct live_table *table)
 static void point_to_sibling(struct live_table *table, uint64_t mixed, struct live_page *sibling,
 			     uint32_t depth)
 {
-	size_t span =
-		(size_t)1 << (table->depth - depth); /* entries of the page before the split */
-	size_t first = (size_t)(mixed >> 32 >> (32 - table->depth)) & ~(span - 1);
+	size_t span = directory_count(table) >> depth; /* entries of the page before the split */
+	size_t first = (size_t)(mixed >> table->shift) & ~(span - 1);
 	for (size_t i = first + span / 2; i < first + span; i++)
 		table->directory[i] = sibling;
 }
@@ -86,7 +91,7 @@ static void point_to_sibling(struct live_table *table, uint64_t mixed, struct li
 static int split(struct live_table *table, uint64_t mixed)
 {
 	struct live_page *page = live_page_of(table, mixed);
-	if (page->depth == table->depth && double_directory(table))
+	if (page->depth == 64 - table->shift && double_directory(table))
 		return -ENOMEM;
 	struct live_page *sibling = bulk_take(&table->bulk, sizeof *sibling);
 	if (!sibling)
@@ -159,7 +164,7 @@ static int page_each(const struct live_table *table, const struct live_page *pag
 int live_each(const struct live_table *table, live_visit_fn fn, void *ctx)
 {
 	const struct live_page *last = NULL;
-	for (size_t d = 0; d < (size_t)1 << table->depth; d++) {
+	for (size_t d = 0; d < directory_count(table); d++) {
 		const struct live_page *page = table->directory[d];
 		if (page == last)
 			continue;
@@ -174,5 +179,5 @@ int live_each(const struct live_table *table, live_visit_fn fn, void *ctx)
 uint64_t live_memory_bytes(const struct live_table *table)
 {
 	return table->bulk.taken_bytes + sizeof(struct live_line) * LIVE_PAGE_LINES +
-	       (sizeof(void *) << table->depth) + sizeof(void *) * table->chunk_room;
+	       sizeof(void *) * directory_count(table) + sizeof(void *) * table->chunk_room;
 }

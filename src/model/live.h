@@ -112,15 +112,14 @@ struct live_page {
 };
 
 struct live_table {
-	struct live_page **directory; /* 1 << depth entries */
+	struct live_page **directory; /* by the upper bits of the mixed key */
 	struct live_block **chunks;
 	uint64_t seed;
-	uint32_t depth;
+	uint32_t shift; /* 64 - directory bits, which are at least 1 */
 	uint32_t chunk_count, chunk_room;
 	uint32_t unused;    /* blocks from this number on were never used */
 	uint32_t free_head; /* number + 1, 0 none */
 	uint32_t free_count;
-	uint64_t count;
 	struct live_line *scratch; /* a page's lines while it is split */
 	struct bulk bulk;
 };
@@ -153,13 +152,17 @@ static inline uint64_t live_mix(const struct live_table *table, uint64_t key)
 
 static inline struct live_page *live_page_of(const struct live_table *table, uint64_t mixed)
 {
-	/* In two steps: a shift by 64 would be undefined for depth 0. */
-	return table->directory[mixed >> 32 >> (32 - table->depth)];
+	return table->directory[mixed >> table->shift];
 }
 
 static inline struct live_block *live_block_at(const struct live_table *table, uint32_t number)
 {
 	return &table->chunks[number >> LIVE_CHUNK_LOG2][number & LIVE_CHUNK_MASK];
+}
+
+static inline uint32_t live_count(const struct live_table *table)
+{
+	return table->unused - table->free_count;
 }
 
 static inline struct live_line *live_home(struct live_page *page, uint32_t tag)
@@ -262,7 +265,6 @@ static inline struct live_block *live_add(struct live_table *table, struct live_
 	}
 	block->low = (uint32_t)mixed;
 	live_put(page, (uint32_t)(mixed >> 32), number);
-	table->count++;
 	return block;
 }
 
@@ -279,5 +281,4 @@ static inline void live_remove(struct live_table *table, struct live_page *page,
 	place->block->low = table->free_head;
 	table->free_head = line->numbers[place->slot] + 1;
 	table->free_count++;
-	table->count--;
 }

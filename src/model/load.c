@@ -45,12 +45,12 @@ static int add_row(struct loader *l, const struct trace_slice_row *row)
 	struct stack_cold *cold = stacks_cold(&m->stacks, slot);
 	if (hot->epoch != m->epoch) {
 		hot->epoch = m->epoch;
-		hot->saved_bytes = hot->live_bytes;
-		hot->saved_blocks = hot->live_blocks;
+		hot->saved_bytes = hot->base_bytes;
+		hot->saved_blocks = hot->base_blocks;
 	}
 	/* Deaths add up modulo 2^64: an undone realloc takes one back. */
-	uint64_t live_blocks = hot->live_blocks + row->births;
-	uint64_t live_bytes = hot->live_bytes + row->birth_bytes;
+	uint64_t live_blocks = hot->base_blocks + row->births;
+	uint64_t live_bytes = hot->base_bytes + row->birth_bytes;
 	for (uint32_t i = 0; i < row->death_count; i++) {
 		live_blocks -= row->deaths[i].count;
 		live_bytes -= row->deaths[i].bytes;
@@ -64,10 +64,10 @@ static int add_row(struct loader *l, const struct trace_slice_row *row)
 	if (live_blocks > UINT32_MAX || live_bytes > cold->birth_bytes ||
 	    (row->peak_known && row->peak_count > UINT32_MAX))
 		return bad_slice(l, "more blocks end than began");
-	m->live_blocks += live_blocks - hot->live_blocks;
-	m->live_bytes += live_bytes - hot->live_bytes;
-	hot->live_blocks = (uint32_t)live_blocks;
-	hot->live_bytes = live_bytes;
+	m->unlisted += live_blocks - hot->base_blocks;
+	m->live_bytes += live_bytes - hot->base_bytes;
+	hot->base_blocks = (uint32_t)live_blocks;
+	hot->base_bytes = live_bytes;
 	if (row->peak_known) {
 		hot->saved_blocks = (uint32_t)row->peak_count;
 		hot->saved_bytes = row->peak_bytes;
@@ -109,7 +109,7 @@ static int add_slice(void *ctx, const struct trace_slice *slice)
 		if (rc)
 			return rc;
 	}
-	if (m->live_bytes != slice->live_bytes || m->live_blocks != slice->live_blocks)
+	if (m->live_bytes != slice->live_bytes || model_live_count(m) != slice->live_blocks)
 		return bad_slice(l, "its rows do not add up");
 	m->events += slice->event_count;
 	m->now_us = slice->end_ns / 1000;
@@ -173,7 +173,7 @@ static bool may_end(const struct model *m, const struct trace_event *birth)
 	if (!found)
 		return false;
 	const struct stack_hot *stack = stacks_hot(&m->stacks, found - 1);
-	return stack->live_blocks > 0 && stack->live_bytes >= birth->size_bytes;
+	return stack->base_blocks > 0 && stack->base_bytes >= birth->size_bytes;
 }
 
 static int adopt_ending(struct loader *l, struct model *m, uint64_t first_event,

@@ -58,8 +58,8 @@ void model_next_epoch(struct model *m)
 {
 	for (uint32_t slot = 0; slot < m->stacks.slot_count; slot++) {
 		struct stack_hot *stack = stacks_hot(&m->stacks, slot);
-		stack->saved_bytes = stack->live_bytes;
-		stack->saved_blocks = stack->live_blocks;
+		stack->saved_bytes = stacks_live_bytes(stack);
+		stack->saved_blocks = stacks_live_blocks(stack);
 		stack->epoch = 0;
 	}
 }
@@ -134,7 +134,7 @@ void model_totals(const struct model *m, struct model_totals *ret)
 		.freed_unseen = m->freed_unseen,
 		.freed_older = m->freed_older,
 		.live_bytes = m->live_bytes,
-		.live_blocks = m->live_blocks,
+		.live_blocks = model_live_count(m),
 		.peak_bytes = m->peak_bytes,
 		.peak_blocks = m->peak_blocks,
 		.peak_time_ns = m->peak_us * 1000,
@@ -163,8 +163,8 @@ static void stack_figures(const struct model *m, uint32_t slot, struct model_sta
 		.allocated_bytes = cold->birth_bytes + hot->birth_bytes,
 		.temporary = cold->temporary + hot->temporary,
 		.failed = cold->failed + cold->open_failed,
-		.live_blocks = hot->live_blocks,
-		.live_bytes = hot->live_bytes,
+		.live_blocks = stacks_live_blocks(hot),
+		.live_bytes = stacks_live_bytes(hot),
 		.peak_blocks = model_share_blocks(m, hot),
 		.peak_bytes = model_share_bytes(m, hot),
 	};

@@ -257,6 +257,8 @@ static void fold_stack(struct stack_table *stacks, uint32_t slot)
 	cold->temporary += hot->temporary;
 	cold->failed += cold->open_failed;
 	cold->open_failed = 0;
+	hot->base_bytes = stacks_live_bytes(hot);
+	hot->base_blocks = stacks_live_blocks(hot);
 	hot->birth_bytes = hot->death_bytes = 0;
 	hot->births = hot->deaths = hot->temporary = hot->touched = 0;
 	memset(hot->sizes, 0, sizeof hot->sizes);
@@ -273,7 +275,7 @@ static void fill_slice(const struct model *m, struct trace_slice *ret)
 		.first_event = open->first_event,
 		.event_count = m->events - open->first_event,
 		.live_bytes = m->live_bytes,
-		.live_blocks = m->live_blocks,
+		.live_blocks = model_live_count(m),
 		.min_live_bytes = open->min_bytes,
 		.max_live_bytes = open->max_bytes,
 		.max_live_time_ns = open->max_us * 1000,

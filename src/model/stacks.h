@@ -31,8 +31,8 @@ enum {
  * one has not changed since, so its live sums are its share.
  */
 struct stack_hot {
-	uint64_t live_bytes, saved_bytes;
-	uint32_t live_blocks, saved_blocks;
+	uint64_t base_bytes, saved_bytes; /* base: live and born before the open slice */
+	uint32_t base_blocks, saved_blocks;
 	uint32_t epoch;
 	uint32_t stack_id;
 	/* The open slice. Deaths here are of blocks born in it; older ones are cells. */
@@ -84,6 +84,16 @@ static inline struct stack_cold *stacks_cold(const struct stack_table *table, ui
 	return &table->cold[slot >> STACK_CHUNK_LOG2][slot & STACK_CHUNK_MASK];
 }
 
+static inline uint64_t stacks_live_bytes(const struct stack_hot *stack)
+{
+	return stack->base_bytes + stack->birth_bytes - stack->death_bytes;
+}
+
+static inline uint32_t stacks_live_blocks(const struct stack_hot *stack)
+{
+	return stack->base_blocks + stack->births - stack->deaths;
+}
+
 /* Before any change of a stack: it gets a row in the open slice and keeps its share of the peak. */
 static inline void stacks_touch(struct stack_table *table, struct stack_hot *stack, uint32_t slot,
 				uint32_t epoch)
@@ -94,7 +104,7 @@ static inline void stacks_touch(struct stack_table *table, struct stack_hot *sta
 	}
 	if (stack->epoch != epoch) {
 		stack->epoch = epoch;
-		stack->saved_bytes = stack->live_bytes;
-		stack->saved_blocks = stack->live_blocks;
+		stack->saved_bytes = stacks_live_bytes(stack);
+		stack->saved_blocks = stacks_live_blocks(stack);
 	}
 }

@@ -58,7 +58,8 @@ struct model {
 	struct thread_table threads;
 	uint64_t now_us;
 	uint64_t events, allocations, allocated_bytes;
-	uint64_t live_bytes, live_blocks;
+	uint64_t live_bytes;
+	uint64_t unlisted; /* live blocks that are not in the live table (loaded models only) */
 	uint64_t peak_bytes, peak_blocks, peak_us;
 	uint32_t epoch;
 	bool by_block; /* replay: blocks are found by block_id, not by address */
@@ -84,12 +85,17 @@ static inline uint32_t model_bucket(uint64_t value)
 {
 	if (value >> (TRACE_BUCKETS - 2))
 		return TRACE_BUCKETS - 1;
-	return 63 - (uint32_t)__builtin_clzll(2 * value + 1);
+	return 63 ^ (uint32_t)__builtin_clzll(2 * value + 1);
+}
+
+static inline uint64_t model_live_count(const struct model *m)
+{
+	return live_count(&m->live) + m->unlisted;
 }
 
 static inline uint64_t model_frees(const struct model *m)
 {
-	return m->allocations - m->live_blocks;
+	return m->allocations - model_live_count(m);
 }
 
 /* A new epoch; every 2^32 epochs all stacks are settled, so that an old one is never taken for new.
@@ -98,11 +104,11 @@ void model_next_epoch(struct model *m);
 /* The stack's share of the peak so far. */
 static inline uint64_t model_share_bytes(const struct model *m, const struct stack_hot *stack)
 {
-	return stack->epoch == m->epoch ? stack->saved_bytes : stack->live_bytes;
+	return stack->epoch == m->epoch ? stack->saved_bytes : stacks_live_bytes(stack);
 }
 static inline uint64_t model_share_blocks(const struct model *m, const struct stack_hot *stack)
 {
-	return stack->epoch == m->epoch ? stack->saved_blocks : stack->live_blocks;
+	return stack->epoch == m->epoch ? stack->saved_blocks : stacks_live_blocks(stack);
 }
 /* Makes the present sums the start of the open slice. */
 void model_slice_begin(struct model *m, uint32_t slice_id);
