@@ -34,6 +34,9 @@ int report_signal(const struct trace_end *end);
 /* From the end of the recording, or else of the last event. */
 uint64_t report_duration_ns(const struct report *report);
 
+/* What is wrong with the file or with what it holds: a sentence, or NULL. */
+const char *report_warning(const struct report *report);
+
 /* One object. May fail for lack of memory only. */
 TM_MUST_CHECK int report_json(const struct report *report, struct json *json, struct tm_error *err);
 TM_MUST_CHECK int report_text(const struct report *report, struct out *out, struct tm_error *err);

@@ -94,7 +94,7 @@ static void put_recording(const struct report *report, struct json *json)
 	json_u64(json, "collector_bytes", end->collector_bytes);
 	json_u64(json, "children_not_recorded", end->children_not_recorded);
 	put_text(json, "note", end->note);
-	put_text(json, "warning", trace_reader_warning(report->reader));
+	put_text(json, "warning", report_warning(report));
 	put_text(json, "tool_version", meta->tool_version);
 	put_text(json, "source", meta->source);
 	put_text(json, "host", meta->host);

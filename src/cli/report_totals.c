@@ -42,6 +42,17 @@ uint64_t report_duration_ns(const struct report *report)
 	return end_ns ? end_ns : report->totals.duration_ns;
 }
 
+/* An empty heap is no success: hardly any program never allocates. */
+const char *report_warning(const struct report *report)
+{
+	const char *warning = trace_reader_warning(report->reader);
+	if (warning || report->totals.events || report->input.end->cause == TRACE_END_EXEC)
+		return warning;
+	return "No heap event was recorded. Probably the program's malloc is its own (linked into "
+	       "it), or it is not the process that does the work: record that one, or build it "
+	       "with the malloc of the system.";
+}
+
 /* One line of the head: a name, then what printf makes of the rest. */
 __attribute__((format(printf, 3, 4))) static void put_line(struct out *out, const char *name,
 							   const char *format, ...)
@@ -227,7 +238,7 @@ static void put_recording(const struct report *report, struct out *out)
 	}
 	if (end->note[0])
 		put_warning(out, end->note);
-	const char *warning = trace_reader_warning(report->reader);
+	const char *warning = report_warning(report);
 	if (warning)
 		put_warning(out, warning);
 }

@@ -64,14 +64,17 @@ static bool demangle_d(const char *name, char *out, size_t out_bytes)
 }
 
 /*
- * The compiler's clones (.constprop.0, .isra.0, .part.0, .cold) are parts of one
- * function of the source. Returns the length without such endings.
+ * The compiler's clones (.constprop.0, .isra.0, .part.0, .cold) and the linker's
+ * versions (@@GLIBC_2.34) are one function of the source. Returns the length
+ * without such endings.
  */
-static size_t without_clone(const char *name)
+static size_t without_ending(const char *name)
 {
 	static const char *const endings[] = {".constprop.", ".isra.",     ".part.",
 					      ".cold",       ".lto_priv.", ".llvm."};
-	const char *cut = NULL;
+	const char *cut = strchr(name + (*name != '\0'), '@');
+	if (cut && cut[1] != '@' && (cut[1] < 'A' || cut[1] > 'Z'))
+		cut = NULL;
 	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
 		const char *found = strstr(name + (*name != '\0'), endings[i]);
 		if (found && (!cut || found < cut))
@@ -83,7 +86,7 @@ static size_t without_clone(const char *name)
 void symbols_demangle(const char *mangled, char *out, size_t out_bytes)
 {
 	char name[MANGLED_MAX];
-	size_t bytes = without_clone(mangled);
+	size_t bytes = without_ending(mangled);
 	if (bytes >= sizeof name) {
 		copy_cut(out, out_bytes, mangled);
 		return;

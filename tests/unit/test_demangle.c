@@ -48,6 +48,9 @@ static void clones(void)
 	check("_ZN3foo3barEi.part.0", "foo::bar(int)");
 	check("name.with.dots", "name.with.dots");
 	check(".cold", ".cold");
+	check("dlopen@@GLIBC_2.34", "dlopen");
+	check("memcpy@GLIBC_2.2.5", "memcpy");
+	check("malloc@plt", "malloc@plt");
 }
 
 /* Each template argument names the one before twice: 2^60 characters if printed whole. */
@@ -89,7 +92,7 @@ static const struct tap_case cases[] = {
 	{.name = "C++ names read as in the source", .run = cpp},
 	{.name = "Rust names read as in the source, without the hash", .run = rust},
 	{.name = "D names read as in the source", .run = d_language},
-	{.name = "a compiler's clone has its function's name", .run = clones},
+	{.name = "clones and versions have their function's name", .run = clones},
 	{.name = "a name that unfolds for ever does not hang the report",
 	 .run = bomb,
 	 .seconds = 5},

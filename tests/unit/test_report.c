@@ -90,6 +90,12 @@ static const struct trace_event events[] = {
 };
 enum { EVENTS = sizeof events / sizeof events[0] };
 
+static void write_empty(struct trace_writer *writer)
+{
+	REQUIRE(trace_writer_begin(writer, &meta) == 0);
+	REQUIRE(trace_writer_end(writer, &ended) == 0);
+}
+
 static void write_section(struct trace_writer *writer, const struct trace_end *end)
 {
 	struct model *model;
@@ -141,6 +147,8 @@ static void write_trace(struct stage *stage, const struct trace_end *end, unsign
 	int fd = open(stage->path, O_RDWR | O_CREAT | O_EXCL, 0600);
 	REQUIRE(fd >= 0);
 	REQUIRE(trace_writer_open(fd, &options, &writer, NULL) == 0);
+	if (!sections)
+		write_empty(writer);
 	for (unsigned i = 0; i < sections; i++)
 		write_section(writer, i + 1 < sections ? &ended : end);
 	REQUIRE(trace_writer_close(writer, NULL) == 0);
@@ -342,6 +350,19 @@ static void unfinished(void)
 	teardown(&stage);
 }
 
+static void empty(void)
+{
+	struct stage stage;
+	setup(&stage);
+	write_trace(&stage, &ended, 0);
+	CHECK_EQ_I64(REPORT(&stage, stage.path), 0);
+	has(&stage, "No heap event was recorded.");
+	CHECK_EQ_I64(REPORT(&stage, "--json", stage.path), 0);
+	has(&stage, "\"allocations\": 0");
+	has(&stage, "\"warning\": \"No heap event was recorded.");
+	teardown(&stage);
+}
+
 static void refused(void)
 {
 	struct stage stage;
@@ -411,6 +432,7 @@ static const struct tap_case cases[] = {
 	{.name = "each image of a process can be shown", .run = sections},
 	{.name = "the report says how the recording ended", .run = endings},
 	{.name = "a trace cut off anywhere is shown or refused", .run = unfinished, .seconds = 120},
+	{.name = "an empty heap is not shown as a success", .run = empty},
 	{.name = "what is no trace is refused with a sentence", .run = refused},
 	{.name = "a wrong command line is said", .run = usage},
 	{.name = "a closed pipe or a full disk is no crash", .run = closed_streams},
