@@ -17,7 +17,10 @@
 	if (!lane)                                                                         \
 		return call;                                                               \
 	uintptr_t outer = hook_call(lane, &site);                                          \
+	lane->open_site = &site;                                                           \
+	lane->open_bytes = bytes;                                                          \
 	void *block = call;                                                                \
+	lane->open_site = NULL;                                                            \
 	hook_return(lane, outer);                                                          \
 	hook_alloc(lane, &site, api, block, bytes, alignment);                             \
 	return block

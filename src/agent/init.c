@@ -112,7 +112,7 @@ static void first_scan(void)
 	if (!lane)
 		return;
 	lane->agent_sp = (uintptr_t)__builtin_frame_address(0);
-	rows_rescan(lane, true);
+	rows_rescan(lane, true, 0);
 	lane->agent_sp = 0;
 }
 

@@ -10,7 +10,7 @@
 
 #include <linux/prctl.h>
 
-#include "agent/emit.h"
+#include "agent/hook.h"
 #include "agent/memory_ops.h"
 #include "agent/real.h"
 #include "agent/sys.h"
@@ -175,12 +175,22 @@ static bool is_exception(uintptr_t pc)
 	return start && pc > start && pc - start < CXX_THROW_BYTES;
 }
 
+/* The C++ runtime makes the exception that tells of a failed operator new: that call will not return to us. */
+static struct lane *enter_exception(struct lane *lane)
+{
+	if (lane->open_site) {
+		hook_block(lane, lane->open_site, WIRE_OP_ALLOC, WIRE_API_NEW, NULL, lane->open_bytes, 0);
+		lane->open_site = NULL;
+	}
+	return lane;
+}
+
 /* real_sp is raised: inside the real allocator, or stale. */
 static struct lane *enter_above_real(struct lane *lane, const struct call_site *site)
 {
 	switch (unwind_seek(lane, site, lane->real_sp)) {
 	case SEEK_NESTED: /* one allocation is one event; an exception thrown by operator new is another */
-		return is_exception(site->pc) ? lane : NULL;
+		return is_exception(site->pc) ? enter_exception(lane) : NULL;
 	case SEEK_SIGNAL: /* a handler's own call; the lane is consistent there */
 		return lane;
 	case SEEK_LOST: /* musl has no unwind information: who called, and from how far below? */

@@ -59,6 +59,9 @@ struct lane {
 	uint32_t stream_index;
 	bool seeking;    /* the stack is followed only to find out where we are: emit nothing */
 	bool rescanning; /* module events go to this lane */
+	/* An allocation under way that may end by an exception: where from, how much. */
+	const struct call_site *open_site;
+	size_t open_bytes;
 	struct lane *signal_lane; /* lane 1, made when first needed */
 };
 

@@ -10,7 +10,12 @@
 #include "agent/intern.h"
 #include "agent/sys.h"
 
-enum { ROW_CLAIMED = 1, JIT_REGION_SHIFT = 20 };
+enum {
+	ROW_CLAIMED = 1,
+	JIT_REGION_SHIFT = 20,
+	BUSY_TRIES = 100,
+	BUSY_PAUSES = 100, /* some microseconds */
+};
 
 bool rows_init(void)
 {
@@ -99,34 +104,70 @@ static void jit_region_add(uintptr_t address)
 			      (address >> JIT_REGION_SHIFT) + 1, memory_order_relaxed);
 }
 
-void rows_rescan(struct lane *lane, bool thorough)
+/* Code vanished or changed; or it may have come where generated code was seen before. */
+static void note_change(enum modules_result result, uint32_t generation_before)
 {
-	if (lane->seeking || !agent_may_call())
-		return;
-	uint32_t before = modules_generation(agent.modules);
-	lane->rescanning = true;
-	enum modules_result result = modules_rescan(agent.modules, lane->tid, thorough);
-	lane->rescanning = false;
-	/* Code vanished or changed; or it may have come where generated code was seen before. */
 	if (result == MODULES_CHANGED &&
-	    (modules_generation(agent.modules) != before ||
+	    (modules_generation(agent.modules) != generation_before ||
 	     atomic_load_explicit(&agent.jit_next, memory_order_relaxed)))
 		atomic_fetch_add_explicit(&agent.generation, 1, memory_order_release);
 }
 
+/* One reading of the loader's list, or (at not 0) of what it says of one address. True: it could be read. */
+static bool rescan(struct lane *lane, bool thorough, uintptr_t at)
+{
+	uint32_t before = modules_generation(agent.modules);
+	uint32_t closes = atomic_load_explicit(&agent.closes, memory_order_acquire);
+	lane->rescanning = true;
+	enum modules_result result = at ? modules_rescan_at(agent.modules, lane->tid, at)
+					: modules_rescan(agent.modules, lane->tid, thorough);
+	lane->rescanning = false;
+	note_change(result, before);
+	bool read = result == MODULES_SAME || result == MODULES_CHANGED;
+	if (read && thorough && !at)
+		atomic_store_explicit(&agent.closes_seen, closes, memory_order_release);
+	return read;
+}
+
+bool rows_rescan(struct lane *lane, bool thorough, uintptr_t at)
+{
+	if (lane->seeking || !agent_may_call())
+		return false;
+	if (rescan(lane, thorough, 0))
+		return true;
+	/*
+	 * The loader is at work in another thread, or another thread reads. What
+	 * runs now is loaded: ask for that alone, with some patience.
+	 */
+	for (int i = 0; at && i < BUSY_TRIES; i++) {
+		if (rescan(lane, thorough, at))
+			return true;
+		for (int pause = 0; pause < BUSY_PAUSES; pause++)
+			__asm__ volatile("pause");
+	}
+	return false;
+}
+
+/* A library was or is being unloaded, and the list has not been read in peace since. */
+static bool list_is_stale(void)
+{
+	return atomic_load_explicit(&agent.closes, memory_order_acquire) !=
+	       atomic_load_explicit(&agent.closes_seen, memory_order_acquire);
+}
+
 bool rows_module(struct lane *lane, uintptr_t address, struct module_code *ret)
 {
-	bool closing = atomic_load_explicit(&agent.closing, memory_order_relaxed);
-	if (closing)
-		rows_rescan(lane, true);
+	if (unlikely(list_is_stale()))
+		rows_rescan(lane, true, address);
 	if (modules_find(agent.modules, address, ret))
 		return true;
-	if (closing || jit_region_known(address))
+	if (jit_region_known(address))
 		return false;
-	rows_rescan(lane, false);
+	bool read = rows_rescan(lane, false, address);
 	if (modules_find(agent.modules, address, ret))
 		return true;
-	jit_region_add(address);
+	if (read && !list_is_stale())
+		jit_region_add(address);
 	return false;
 }
 
@@ -180,17 +221,17 @@ uint64_t rows_derive(struct lane *lane, uint64_t pc, uint32_t generation)
 	uintptr_t address = (uintptr_t)(pc & ~WIRE_PC_EXACT) - !(pc & WIRE_PC_EXACT);
 	struct module_code module;
 	uint64_t row = row_pack(ROW_FP, 0, 0, 0);
-	if (rows_module(lane, address, &module)) {
+	bool found = rows_module(lane, address, &module);
+	if (found && !tables_readable(lane, &module))
+		found = rows_rescan(lane, true, address) && rows_module(lane, address, &module) &&
+			tables_readable(lane, &module);
+	if (found) {
 		struct cfi_rule rule;
-		if (!tables_readable(lane, &module)) {
-			rows_rescan(lane, true);
-			return row;
-		}
 		cfi_find(&module.cfi, address, &rule);
 		row = row_of_rule(&module, &rule, pc);
 	}
-	if (atomic_load_explicit(&agent.closing, memory_order_relaxed) ||
-	    atomic_load_explicit(&agent.generation, memory_order_relaxed) != generation)
+	if (list_is_stale() || atomic_load_explicit(&agent.generation,
+							    memory_order_relaxed) != generation)
 		return row; /* right for now, not to be kept */
 	struct agent_table *table = atomic_load_explicit(&agent.rows, memory_order_acquire);
 	bool added = rows_add(table, rows_key(pc, generation), row);

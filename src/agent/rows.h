@@ -77,7 +77,10 @@ uint64_t rows_derive(struct lane *lane, uint64_t pc, uint32_t generation);
 /* The module at an address; looks for new modules when the address is unknown. False: none. */
 bool rows_module(struct lane *lane, uintptr_t address, struct module_code *ret);
 
-/* Reads the loader's list again; thorough after a dlclose. */
-void rows_rescan(struct lane *lane, bool thorough);
+/*
+ * Reads the loader's list again; thorough after a dlclose. While the loader is
+ * at work, at least what it says of `at` (0: nothing). False: not even that.
+ */
+bool rows_rescan(struct lane *lane, bool thorough, uintptr_t at);
 
 bool rows_init(void);
