@@ -18,7 +18,9 @@ struct slot {
 	uint16_t generation;  /* of the scan; another: empty */
 	uint16_t last;        /* index of its last event */
 	uint8_t before_last;  /* enum state before `last` */
-	uint8_t now;          /* enum state, in reorder() */
+	/* In reorder(): */
+	uint8_t now;          /* enum state */
+	uint16_t maker;       /* index of the allocation that made it live, or NONE: before this batch */
 };
 
 /* A thread whose next event cannot be yet. */
@@ -33,9 +35,9 @@ struct repair {
 	struct waiting waiting[REPAIR_EVENTS_MAX];
 	size_t waiting_count;
 	struct slot slots[SLOT_COUNT];
-	struct trace_event out[REPAIR_EVENTS_MAX];
+	uint16_t out[REPAIR_EVENTS_MAX]; /* indices in their new order */
 	size_t out_count;
-	uint64_t times[REPAIR_EVENTS_MAX];
+	struct trace_event copy[REPAIR_EVENTS_MAX];
 };
 
 struct repair *repair_new(void)
@@ -137,8 +139,10 @@ static struct slot *state_of(struct repair *repair, const struct model *model, u
 {
 	bool is_new;
 	struct slot *slot = find_slot(repair, address, &is_new);
-	if (is_new)
+	if (is_new) {
 		slot->now = model_is_live(model, address) ? LIVE : DEAD;
+		slot->maker = NONE;
+	}
 	return slot;
 }
 
@@ -150,11 +154,16 @@ static bool is_possible(struct repair *repair, const struct model *model,
 	return !ends(event) || state_of(repair, model, event->address)->now == LIVE;
 }
 
-static void emit(struct repair *repair, const struct model *model, const struct trace_event *event)
+static void emit(struct repair *repair, const struct model *model, const struct trace_event *events,
+		 size_t at)
 {
-	if (begins(event) || ends(event))
-		state_of(repair, model, event->address)->now = begins(event) ? LIVE : DEAD;
-	repair->out[repair->out_count++] = *event;
+	const struct trace_event *event = &events[at];
+	if (begins(event) || ends(event)) {
+		struct slot *slot = state_of(repair, model, event->address);
+		slot->now = begins(event) ? LIVE : DEAD;
+		slot->maker = begins(event) ? (uint16_t)at : NONE;
+	}
+	repair->out[repair->out_count++] = (uint16_t)at;
 }
 
 /* The thread's events as far as they go; by_force: the first goes in any case. */
@@ -167,7 +176,7 @@ static void resume(struct repair *repair, const struct model *model,
 		if (!by_force && !is_possible(repair, model, event))
 			return;
 		by_force = false;
-		emit(repair, model, event);
+		emit(repair, model, events, waiting->first);
 		waiting->first = repair->next[waiting->first];
 	}
 	*waiting = repair->waiting[--repair->waiting_count];
@@ -203,6 +212,50 @@ static void begin_waiting(struct repair *repair, uint32_t thread_id, size_t at)
 		.thread_id = thread_id, .first = (uint16_t)at, .last = (uint16_t)at};
 }
 
+/* The first free of an address after event `at`, within the window; count if there is none. */
+static size_t next_free(const struct trace_event *events, size_t count, size_t at)
+{
+	for (size_t i = at + 1; i < count; i++) {
+		if (events[i].time_ns - events[at].time_ns > REPAIR_WINDOW_NS)
+			return count;
+		if (ends(&events[i]) && events[i].address == events[at].address)
+			return i;
+	}
+	return count;
+}
+
+/*
+ * Allocation `at` comes on a block that another thread has made just now. If
+ * this thread is the next to free that address, then its block was there first
+ * and the other allocation is the early one: that one waits instead, provided
+ * its thread has done nothing since.
+ */
+static bool other_gives_way(struct repair *repair, const struct model *model,
+			    const struct trace_event *events, size_t count, size_t at)
+{
+	struct slot *slot = state_of(repair, model, events[at].address);
+	size_t maker = slot->maker, place = repair->out_count;
+	if (!begins(&events[at]) || maker == NONE ||
+	    events[maker].thread_id == events[at].thread_id)
+		return false;
+	size_t freed = next_free(events, count, at);
+	if (freed == count || events[freed].thread_id != events[at].thread_id)
+		return false;
+	while (place > 0 && repair->out[place - 1] != maker)
+		if (events[repair->out[--place]].thread_id == events[maker].thread_id)
+			return false;
+	if (place == 0 || find_waiting(repair, events[maker].thread_id))
+		return false;
+	memmove(repair->out + place - 1, repair->out + place,
+		(repair->out_count - place) * sizeof *repair->out);
+	repair->out_count--;
+	slot->now = DEAD;
+	slot->maker = NONE;
+	begin_waiting(repair, events[maker].thread_id, maker);
+	emit(repair, model, events, at);
+	return true;
+}
+
 static unsigned reorder(struct repair *repair, const struct model *model,
 			struct trace_event *events, size_t count)
 {
@@ -210,25 +263,27 @@ static unsigned reorder(struct repair *repair, const struct model *model,
 	next_generation(repair);
 	repair->out_count = repair->waiting_count = 0;
 	for (size_t i = 0; i < count; i++) {
-		repair->times[i] = events[i].time_ns;
 		struct waiting *waiting = find_waiting(repair, events[i].thread_id);
 		if (waiting) {
 			wait_behind(repair, waiting, i);
-		} else if (!is_possible(repair, model, &events[i])) {
-			begin_waiting(repair, events[i].thread_id, i);
-			waited++;
+		} else if (is_possible(repair, model, &events[i])) {
+			emit(repair, model, events, i);
 		} else {
-			emit(repair, model, &events[i]);
+			waited++;
+			if (!other_gives_way(repair, model, events, count, i))
+				begin_waiting(repair, events[i].thread_id, i);
 		}
 		if (repair->waiting_count)
 			resume_all(repair, model, events, events[i].time_ns);
 	}
 	for (size_t i = 0; i < repair->waiting_count; i++)
 		for (uint16_t at = repair->waiting[i].first; at != NONE; at = repair->next[at])
-			repair->out[repair->out_count++] = events[at];
-	memcpy(events, repair->out, count * sizeof *events);
-	for (size_t i = 0; i < count; i++)
-		events[i].time_ns = repair->times[i];
+			repair->out[repair->out_count++] = at;
+	memcpy(repair->copy, events, count * sizeof *events);
+	for (size_t i = 0; i < count; i++) {
+		events[i] = repair->copy[repair->out[i]];
+		events[i].time_ns = repair->copy[i].time_ns;
+	}
 	return waited;
 }
 

@@ -79,6 +79,16 @@ static void state_within_the_batch_counts(void)
 	check_order(new_model(), events, 4, 1, "afaf");
 }
 
+/* B's allocation is the early one: B was interrupted before it could free. */
+static void early_allocation_of_an_interrupted_thread(void)
+{
+	struct trace_event events[] = {
+		event(TRACE_ALLOC, B, 100, 16), event(TRACE_ALLOC, A, 160, 16),
+		event(TRACE_FREE, A, 170, 16), event(TRACE_ALLOC, A, 180, 32),
+		event(TRACE_FREE, B, 9000000, 16)};
+	check_order(new_model(), events, 5, 1, "afaaf");
+}
+
 static void hand_over_is_left_alone(void)
 {
 	struct trace_event events[] = {event(TRACE_ALLOC, A, 100, 16),
@@ -125,6 +135,8 @@ static const struct tap_case cases[] = {
 	{.name = "an allocation stamped after its free is no false leak", .run = late_allocation},
 	{.name = "the same when the next block is gone already", .run = late_free_of_a_short_life},
 	{.name = "what the batch itself did is known", .run = state_within_the_batch_counts},
+	{.name = "an allocation stamped early and then interrupted is no false leak",
+	 .run = early_allocation_of_an_interrupted_thread},
 	{.name = "a block handed from thread to thread stays in order", .run = hand_over_is_left_alone},
 	{.name = "a thread's own order is kept", .run = own_order_stays},
 	{.name = "a free that was never seen takes no other", .run = far_apart_is_no_skew},
