@@ -150,10 +150,10 @@ HOT int page_with_room(struct model *m, uint64_t mixed, struct live_page **ret_p
 
 /* A block is born or comes back where another one still seems to live. */
 static __attribute__((noinline)) void end_unseen(struct model *m, struct live_page *page,
-						 const struct live_place *place)
+						 uint64_t mixed, struct live_place place)
 {
-	account_end(m, place->block, stacks_hot(&m->stacks, place->block->slot));
-	live_remove(&m->live, page, place);
+	account_end(m, place.block, stacks_hot(&m->stacks, place.block->slot));
+	live_remove(&m->live, page, mixed, place);
 	m->freed_unseen++;
 }
 
@@ -161,7 +161,7 @@ HOT struct live_block *insert_block(struct model *m, struct live_page *page, uin
 {
 	struct live_place place = live_find(&m->live, page, mixed);
 	if (UNLIKELY(place.block))
-		end_unseen(m, page, &place);
+		end_unseen(m, page, mixed, place);
 	return live_add(&m->live, page, mixed);
 }
 
@@ -267,7 +267,7 @@ HOT int apply_free(struct model *m, struct trace_event *event, uint64_t mixed, b
 	} else {
 		m->freed_unseen++;
 	}
-	live_remove(&m->live, page, &place);
+	live_remove(&m->live, page, mixed, place);
 	return 0;
 }
 

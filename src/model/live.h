@@ -105,10 +105,9 @@ struct live_line {
 _Static_assert(sizeof(struct live_line) == 64, "one cache line");
 
 struct live_page {
+	struct live_line lines[LIVE_PAGE_LINES];
 	uint32_t count;
 	uint32_t depth; /* directory bits that all its keys share */
-	uint32_t reserved[14];
-	struct live_line lines[LIVE_PAGE_LINES];
 };
 
 struct live_table {
@@ -117,8 +116,8 @@ struct live_table {
 	uint64_t seed;
 	uint32_t shift; /* 64 - directory bits, which are at least 1 */
 	uint32_t chunk_count, chunk_room;
-	uint32_t unused;    /* blocks from this number on were never used */
 	uint32_t free_head; /* number + 1, 0 none */
+	uint32_t unused;    /* blocks from this number on were never used */
 	uint32_t free_count;
 	struct live_line *scratch; /* a page's lines while it is split */
 	struct bulk bulk;
@@ -269,16 +268,16 @@ static inline struct live_block *live_add(struct live_table *table, struct live_
 }
 
 /* The block must be read before: its memory is free afterwards. */
-static inline void live_remove(struct live_table *table, struct live_page *page,
-			       const struct live_place *place)
+static inline void live_remove(struct live_table *table, struct live_page *page, uint64_t mixed,
+			       struct live_place place)
 {
-	struct live_line *line = place->line;
-	struct live_line *home = live_home(page, line->tags[place->slot]);
-	line->used &= ~(1u << place->slot);
+	struct live_line *line = place.line;
+	struct live_line *home = live_home(page, (uint32_t)(mixed >> 32));
+	line->used &= ~(1u << place.slot);
 	for (; __builtin_expect(home != line, 0); home = live_next_line(page, home))
 		home->passed--;
 	page->count--;
-	place->block->low = table->free_head;
-	table->free_head = line->numbers[place->slot] + 1;
+	place.block->low = table->free_head;
+	table->free_head = line->numbers[place.slot] + 1;
 	table->free_count++;
 }
