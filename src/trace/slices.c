@@ -38,7 +38,7 @@ static void put_facts(struct bytes *out, const struct trace_slice *slice)
 		slice->deaths,           slice->death_bytes,    slice->temporary,
 		slice->mapped_bytes,     slice->peak_bytes,     slice->peak_blocks,
 		slice->peak_time_ns,     slice->freed_unseen,   slice->freed_older,
-		slice->row_count,
+		slice->rss_time_ns,      slice->rss_heap_bytes, slice->row_count,
 	};
 	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
 		bytes_put_varint(out, facts[i]);
@@ -118,7 +118,8 @@ static void get_facts(struct span *in, struct trace_slice *slice)
 		&slice->births,         &slice->birth_bytes,    &slice->deaths,
 		&slice->death_bytes,    &slice->temporary,      &slice->mapped_bytes,
 		&slice->peak_bytes,     &slice->peak_blocks,    &slice->peak_time_ns,
-		&slice->freed_unseen,   &slice->freed_older,
+		&slice->freed_unseen,   &slice->freed_older,    &slice->rss_time_ns,
+		&slice->rss_heap_bytes,
 	};
 	slice->slice_id = span_u32(in);
 	for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
