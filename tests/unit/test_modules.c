@@ -179,6 +179,70 @@ static void state_changes(void)
 	change_between(start_work_at);
 }
 
+/* Code that runs is found although another thread is loading or unloading. */
+static void running_code(void)
+{
+	struct fake_loader *loader = fake_loader_new();
+	struct modules *modules = fake_modules_new(loader);
+
+	fake_load(loader, PLACE, 1, "/program");
+	fake_load(loader, PLACE + 2 * STEP, 2, "/b");
+	modules_rescan(modules, TID, true);
+	uint32_t program = instance_at(modules, PLACE);
+	uint32_t b = instance_at(modules, PLACE + 2 * STEP);
+	loader->state = ELF_RT_ADD;
+	fake_load(loader, PLACE + STEP, 3, "/a");
+	CHECK_EQ_U64(modules_rescan(modules, TID, true), MODULES_BUSY);
+	CHECK_EQ_U64(modules_rescan_at(modules, TID, PLACE + STEP + 0x2000), MODULES_CHANGED);
+	uint32_t a = instance_at(modules, PLACE + STEP);
+	CHECK(a && a != program && a != b);
+	CHECK_EQ_U64(instance_at(modules, PLACE), program);
+	CHECK_EQ_U64(instance_at(modules, PLACE + 2 * STEP), b);
+	CHECK_EQ_U64(loader->event_count, 3);
+	/* Above its dynamic section, below it, and again. */
+	CHECK_EQ_U64(modules_rescan_at(modules, TID, PLACE + STEP + 0x3fff), MODULES_SAME);
+	CHECK_EQ_U64(modules_rescan_at(modules, TID, PLACE + STEP), MODULES_SAME);
+	CHECK_EQ_U64(modules_generation(modules), 0);
+	/* Of generated code nothing can be said before the loader is done. */
+	CHECK_EQ_U64(modules_rescan_at(modules, TID, PLACE + 50 * STEP), MODULES_BUSY);
+
+	loader->objects[2] = (struct fake_object){PLACE + STEP, 4, "/other"};
+	CHECK_EQ_U64(modules_rescan_at(modules, TID, PLACE + STEP), MODULES_CHANGED);
+	CHECK(instance_at(modules, PLACE + STEP) != a);
+	CHECK_EQ_U64(modules_generation(modules), 1);
+	CHECK(!loader->events[3].mapped && loader->events[3].instance == a);
+
+	/* Gone again before the loader is done: the next look at the whole list sees it. */
+	fake_unload(loader, 2);
+	loader->state = ELF_RT_CONSISTENT;
+	CHECK_EQ_U64(modules_rescan(modules, TID, false), MODULES_CHANGED);
+	CHECK_EQ_U64(modules_count(modules), 2);
+	CHECK_EQ_U64(modules_rescan_at(modules, TID, PLACE + STEP), MODULES_SAME);
+	CHECK_EQ_U64(instance_at(modules, PLACE + STEP), 0);
+}
+
+/* An object that overlaps what the list still has takes its place. */
+static void overlapping_code(void)
+{
+	struct fake_loader *loader = fake_loader_new();
+	struct modules *modules = fake_modules_new(loader);
+
+	for (unsigned i = 0; i < 6; i++)
+		fake_load(loader, PLACE + i * 0x4000, i + 1, "/object");
+	modules_rescan(modules, TID, true);
+	loader->state = ELF_RT_DELETE;
+	loader->count = 2;
+	fake_load(loader, PLACE + 0x4000 * 2 + 0x1000, 10, "/new");
+	CHECK_EQ_U64(modules_rescan_at(modules, TID, PLACE + 0x4000 * 3), MODULES_CHANGED);
+	CHECK_EQ_U64(modules_count(modules), 5);
+	CHECK_EQ_U64(instance_at(modules, PLACE + 0x4000 * 2), 0);
+	CHECK_EQ_U64(instance_at(modules, PLACE + 0x4000 * 3 + 0x1000), 0);
+	CHECK(instance_at(modules, PLACE + 0x4000 * 4) != 0);
+	CHECK(instance_at(modules, PLACE + 0x4000) != 0);
+	CHECK_EQ_U64(modules_rescan_now(modules, TID), MODULES_CHANGED);
+	CHECK_EQ_U64(modules_count(modules), 3);
+}
+
 static void lock_rules(void)
 {
 	struct fake_loader *loader = fake_loader_new();
@@ -380,6 +444,8 @@ static const struct tap_case cases[] = {
 	{.name = "a list that the loader is changing is not believed", .run = loader_at_work},
 	{.name = "an object unloaded meanwhile does no harm", .run = unloading},
 	{.name = "a loader that starts work meanwhile is noticed", .run = state_changes},
+	{.name = "running code is found while the loader is at work", .run = running_code},
+	{.name = "running code replaces what was there before", .run = overlapping_code},
 	{.name = "the lock is free afterwards", .run = lock_rules},
 	{.name = "a signal handler inside a rescan does not hang", .run = interrupted},
 	{.name = "a rescan left by longjmp does not block the next", .run = abandoned},

@@ -26,6 +26,8 @@
 static const char facts_case[] = "the facts of each loaded object are right";
 static const char library_a[] = "libresolv.so.2";
 static const char library_b[] = "libcrypt.so.1";
+static const char library_c[] = "libthread_db.so.1";
+static const char function_c[] = "td_init";
 
 enum { CYCLES = 2000, DEPTH_MAX = 64 };
 
@@ -317,6 +319,36 @@ static void threads(void)
 		;
 }
 
+/* Load a library, and be sure of it, while two threads load and unload others. */
+static void running_code(void)
+{
+	pthread_t thread[2];
+	uint32_t tid = (uint32_t)sys_gettid();
+
+	shared = new_modules();
+	rescan(shared);
+	pthread_create(&thread[0], NULL, open_and_close, (void *)library_a);
+	pthread_create(&thread[1], NULL, open_and_close, (void *)library_b);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct module_code code;
+		void *handle = dlopen(library_c, RTLD_LAZY | RTLD_LOCAL);
+		REQUIRE(handle);
+		uintptr_t pc = (uintptr_t)dlsym(handle, function_c);
+		enum modules_result result = modules_rescan_at(shared, tid, pc);
+		CHECK(result == MODULES_SAME || result == MODULES_CHANGED);
+		CHECK(modules_find(shared, pc, &code));
+		CHECK(code.cfi.eh_frame_hdr && cfi_covers(&code.cfi, pc));
+		dlclose(handle);
+	}
+	atomic_store(&stop, true);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	while (rescan(shared) != MODULES_SAME)
+		;
+	CHECK_EQ_U64(atomic_load(&events_mapped) - atomic_load(&events_unmapped),
+		     modules_count(shared));
+}
+
 static atomic_uint handled;
 static atomic_uint handled_busy;
 
@@ -480,6 +512,7 @@ static const struct tap_case cases[] = {
 	{.name = "libraries loaded and unloaded for ever take no memory", .run = cycles},
 	{.name = "libraries of other namespaces are seen", .run = namespaces},
 	{.name = "threads that load and look up see whole lists", .run = threads},
+	{.name = "a library that runs is known whatever others load", .run = running_code},
 	{.name = "signal handlers inside a rescan do not hang", .run = signals},
 	{.name = "a stack across a signal handler is the C library's", .run = unwinding},
 };
