@@ -34,7 +34,7 @@ enum column {
  * Token of an event that has a stack and a size:
  *   kind << 2 | size not foreseen << 1 | stack not foreseen
  * Token of an event that ends a block:
- *   TOKEN_FREE | kind << 3 | enum token_free
+ *   TOKEN_FREE + (kind << 3 | enum token_free)
  * and TOKEN_EXTRA where COLUMN_EXTRA has something for it.
  */
 enum {

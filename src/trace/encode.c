@@ -361,7 +361,7 @@ HOT int free_event(struct state *s, const struct trace_event *event, unsigned ki
 		code = free_old(s, event);
 	else if (event->block_id != TRACE_NO_BLOCK)
 		return -EINVAL;
-	*s->end[COLUMN_TOKEN]++ = (uint8_t)(TOKEN_FREE | kind << 3 | code);
+	*s->end[COLUMN_TOKEN]++ = (uint8_t)(TOKEN_FREE + (kind << 3 | code));
 	return s->free_stacks ? put_free_stack(s, event->free_stack_id) : 0;
 }
 

@@ -182,7 +182,8 @@ struct trace_slice {
 	/* running totals of the section so far: */
 	uint64_t peak_bytes, peak_blocks, peak_time_ns;
 	uint64_t freed_unseen, freed_older;
-	uint64_t rss_time_ns, rss_heap_bytes; /* largest RSS sample so far, and the live bytes at its time; 0 none */
+	uint64_t rss_time_ns, rss_heap_bytes; /* largest RSS sample so far, and the live bytes at
+						 its time; 0 none */
 	/* all shares of the peak that changed since the last slice are in the rows; a new peak
 	 * makes every other stack's share what it was live then: see docs/figures.md */
 	uint32_t row_count;
