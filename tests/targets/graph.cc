@@ -94,6 +94,20 @@ static void in_fiber(walk *w, int depth)
 	w->fiber_depth = 0;
 }
 
+// Realigned, with alloca and arguments on the stack: the frame is reached
+// through a saved pointer to the caller's.
+SITE static void realigned(walk *w, int depth, int a, int b, int c, int d, int e, int f)
+{
+	char vector[64] __attribute__((aligned(64)));
+	char *room = (char *)alloca(roll(w) % 200 + 1);
+	room[0] = (char)(a + b + c + d + e + f);
+	KEEP(vector);
+	KEEP(room);
+	go_on(w, depth);
+	KEEP(vector);
+	KEEP(room);
+}
+
 template <int I> SITE void shape(walk *w, int depth)
 {
 	volatile char mark = (char)depth;
@@ -128,6 +142,8 @@ template <int I> SITE void shape(walk *w, int depth)
 		if (depth % 7 == 0)
 			in_fiber(w, depth);
 		go_on(w, depth);
+	} else if constexpr (I % 8 == 7) {
+		realigned(w, depth, 1, 2, 3, 4, 5, I);
 	} else {
 		go_on(w, depth);
 	}

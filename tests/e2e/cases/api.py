@@ -11,8 +11,13 @@ MAP = ["mmap", "mremap", "mprotect", "madvise", "brk", "file"]
 FOREIGN = ["jemalloc", "mimalloc", "tcmalloc"]
 
 
-def add(name, loses, command):
-    case(name, loses)(lambda t: t.compare(command))
+def add(name, loses, command, unseen=0):
+    case(name, loses)(lambda t: t.compare(command, unseen=unseen))
+
+
+def unseen_by(library):
+    """tcmalloc frees a string of its own at start by a call that never leaves its library."""
+    return 2 if library == "tcmalloc" else 0
 
 
 for mode in LIBC:
@@ -25,18 +30,19 @@ for mode in MAP:
         ["api_map", mode])
 for library in FOREIGN:
     add(f"api/{library}", f"{library}'s own entry points are missed or counted twice",
-        [f"api_{library}"])
+        [f"api_{library}"], unseen_by(library))
     for mode in NEW:
         if (library, mode) != ("mimalloc", "bad_alloc"):  # mimalloc aborts there by itself
             add(f"api/{library}_{mode}", f"C++ programs linked with {library} are counted wrongly",
-                [f"api_new_{library}", mode])
+                [f"api_new_{library}", mode], unseen_by(library))
 
 
 def behind(library):
     @case(f"api/preloaded_{library}", f"programs run with {library} preloaded are counted wrongly")
     def preloaded(t):
         path = f"/usr/lib/x86_64-linux-gnu/lib{library}.so"
-        t.compare(["simple", "3"], env={"LD_PRELOAD": path}, alone=False)
+        t.compare(["simple", "3"], env={"LD_PRELOAD": path}, alone=False,
+                  unseen=unseen_by(library))
 
 
 for library in FOREIGN:
