@@ -7,7 +7,6 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "wire/wire.h"
 
 /* All at once: the program may still be writing to the same terminal. */
 static void say(const struct text *text)
@@ -51,31 +50,17 @@ static void put_file(struct text *text, const struct collector_result *result)
 	text_put(text, "\n");
 }
 
-static const char *why_off(uint32_t reason)
-{
-	switch ((enum wire_off_reason)reason) {
-	case WIRE_OFF_NONE:
-	case WIRE_OFF_STOPPED:
-		return NULL;
-	case WIRE_OFF_COLLECTOR_DEAD:
-		return "the agent thought that the recording process had died";
-	case WIRE_OFF_COLLECTOR_STUCK:
-		return "the recording process was stopped or could not write for 5 seconds";
-	case WIRE_OFF_NO_MEMORY:
-		return "the agent got no memory";
-	case WIRE_OFF_INTERNAL:
-		return "the agent met an error of its own";
-	}
-	return "for a reason this version does not know";
-}
-
 static void put_nothing_recorded(struct text *text, const struct collector_trace *trace)
 {
 	text_put(text, "tidemark: error: no allocation was recorded: ");
-	if (trace && trace->own_malloc)
-		text_put(text, "the program defines malloc itself (an allocator is linked into it), "
-			       "which hides it from this version; link the allocator as a shared "
-			       "library, or build without it\n");
+	if (trace && trace->sanitizer)
+		text_put(text, "the program is built with a sanitizer, whose allocator hides it; "
+			       "build it without -fsanitize\n");
+	else if (trace && trace->own_malloc)
+		text_put(text,
+			 "the program defines malloc itself (an allocator is linked into it), "
+			 "which hides it from this version; link the allocator as a shared "
+			 "library, or build without it\n");
 	else if (trace)
 		text_put(text, "the program made none through malloc and its kin\n");
 	else
@@ -85,11 +70,10 @@ static void put_nothing_recorded(struct text *text, const struct collector_trace
 static void put_warnings(struct text *text, const struct collector_trace *trace)
 {
 	const struct trace_end *end = &trace->end;
-	const char *off = why_off(end->off_reason);
 	if (trace->problem.code)
 		text_print(text, "tidemark: error: %s\n", trace->problem.text);
-	if (off)
-		text_print(text, "tidemark: warning: recording ended early: %s\n", off);
+	if (*end->note)
+		text_print(text, "tidemark: note: %s\n", end->note);
 	if (end->lost_events)
 		text_print(text, "tidemark: warning: %s events were lost\n",
 			   units_grouped(end->lost_events).text);

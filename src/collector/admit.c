@@ -83,16 +83,6 @@ static char *command_of(pid_t pid)
 	return command;
 }
 
-static bool has_own_malloc(pid_t pid)
-{
-	char path[64];
-	struct preflight facts;
-	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-	bool own = preflight_check(path, &facts, NULL) == PREFLIGHT_GOOD && facts.own_malloc;
-	preflight_done(&facts);
-	return own;
-}
-
 /* ---- files ---- */
 
 /*
@@ -224,7 +214,6 @@ static int begin_image(struct session *session, struct session_process *process,
 	tm_free(process->program);
 	process->program = program_of(process->pid);
 	process->role = starter_role_of(process->pid);
-	process->own_malloc = has_own_malloc(process->pid);
 	int error = make_section(session, process, parent, &section, ret_fd, err);
 	if (error)
 		return error;

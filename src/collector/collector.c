@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "collector/environment.h"
+#include "collector/own_malloc.h"
 #include "collector/procfs.h"
 #include "collector/session.h"
 
@@ -37,8 +38,13 @@ static int open_session(struct session *session, struct tm_error *err)
 	int error = rendezvous_open(&session->rendezvous, err);
 	if (error)
 		return error;
-	return environment_new(environ, session->options->agent_path,
-			       session->rendezvous.session, &session->environment, err);
+	struct environment_options environment = {
+		.from = environ,
+		.first = *session->preflight.sanitizer ? session->preflight.sanitizer : NULL,
+		.agent_path = session->options->agent_path,
+		.session = session->rendezvous.session,
+	};
+	return environment_new(&environment, &session->environment, err);
 }
 
 static struct launch_options launch_options(const struct session *session)
@@ -159,7 +165,7 @@ static void process_ended(struct session *session, struct session_process *proce
 	int wait_status;
 	struct section_ending ending = {
 		.cause = TRACE_END_EXIT, .status = -1, .status_unknown = true};
-	if (procfs_exit_status(process->pidfd, &wait_status))
+	if (procfs_exit_status(process->pid, process->pidfd, &wait_status))
 		ending = ending_of(wait_status);
 	admit_end_process(session, process, &ending);
 }
@@ -215,7 +221,7 @@ static int run_timers(struct session *session)
 		uint64_t limit = begin + options->time_limit_ns;
 		if (now >= limit) {
 			session->recording_allowed = false;
-			stop_all(session, TRACE_END_STOPPED, "the time limit was reached");
+			stop_all(session, TRACE_END_STOPPED, "The time limit was reached.");
 		} else {
 			next = limit < next ? limit : next;
 		}
@@ -299,10 +305,20 @@ static void loop(struct session *session)
 	if (!first_ended)
 		end_first(session);
 	/* What the program left running is recorded no longer: our exit is its exit. */
-	stop_all(session, TRACE_END_DETACHED, "the program it belonged to had ended");
+	stop_all(session, TRACE_END_DETACHED, "It was still running when the program that had started it ended.");
 }
 
 /* ---- after it ended ---- */
+
+/* Not a single event: is there an allocator in the program that hides it? */
+static void explain_silence(struct collector_trace *trace)
+{
+	struct preflight facts;
+	if (preflight_check(trace->program ? trace->program : "", &facts, NULL) == PREFLIGHT_GOOD)
+		trace->sanitizer = *facts.sanitizer;
+	preflight_done(&facts);
+	trace->own_malloc = own_malloc_in(trace->program ? trace->program : "");
+}
 
 static void fill_trace(const struct session_process *process, struct collector_trace *trace)
 {
@@ -314,7 +330,6 @@ static void fill_trace(const struct session_process *process, struct collector_t
 	trace->program = tm_strdup(process->program ? process->program : "");
 	trace->pid = process->pid;
 	trace->file_bytes = recording_bytes(process->recording);
-	trace->own_malloc = process->own_malloc;
 	if (!section)
 		return;
 	const struct section_result *result = section_result(section);
@@ -322,6 +337,8 @@ static void fill_trace(const struct session_process *process, struct collector_t
 	trace->end = result->end;
 	trace->bad_events = result->bad_events;
 	memcpy(trace->unhooked, result->unhooked, sizeof trace->unhooked);
+	if (!trace->totals.events)
+		explain_silence(trace);
 }
 
 static int compare_traces(const void *a, const void *b)

@@ -49,6 +49,7 @@ struct collector_trace {
 	uint64_t bad_events;
 	char unhooked[120];   /* an allocator that could not be hooked, or "" */
 	bool own_malloc;      /* the executable defines malloc itself */
+	bool sanitizer;       /* it is built with AddressSanitizer or one of its kin */
 	struct tm_error problem; /* code 0: none */
 };
 

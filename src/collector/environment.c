@@ -18,11 +18,15 @@ static bool is_named(const char *entry, const char *prefix)
 }
 
 /* The agent, then what was there, without the agent again. */
-static int preload_entry(const char *agent_path, const char *old, char **ret_entry)
+static int preload_entry(const struct environment_options *options, const char *old,
+			 char **ret_entry)
 {
 	struct text text = {0};
+	const char *agent_path = options->agent_path;
 	size_t agent_bytes = strlen(agent_path);
 	text_put(&text, PRELOAD);
+	if (options->first)
+		text_print(&text, "%s:", options->first);
 	text_put(&text, agent_path);
 	while (old && *old) {
 		size_t bytes = strcspn(old, ": ");
@@ -48,18 +52,19 @@ static int session_entry(const char *session, char **ret_entry)
 	return error;
 }
 
-int environment_new(char *const *from, const char *agent_path, const char *session,
-		    char ***ret_environment, struct tm_error *err)
+int environment_new(const struct environment_options *options, char ***ret_environment,
+		    struct tm_error *err)
 {
+	char *const *from = options->from;
 	size_t count = 0;
 	const char *old = NULL;
 	while (from[count])
 		count++;
-	if (strpbrk(agent_path, ": "))
+	if (strpbrk(options->agent_path, ": "))
 		return tm_fail(err, -EINVAL,
 			       "the agent's path '%s' has a blank or a colon in it, which the "
 			       "dynamic loader cannot take: install tidemark in another folder",
-			       agent_path);
+			       options->agent_path);
 	char **made = tm_alloc_array(count + 3, sizeof *made);
 	size_t used = 2; /* [0] and [1] are ours to release */
 	for (size_t i = 0; made && i < count; i++) {
@@ -68,7 +73,8 @@ int environment_new(char *const *from, const char *agent_path, const char *sessi
 		else if (!is_named(from[i], SESSION))
 			made[used++] = from[i];
 	}
-	if (!made || preload_entry(agent_path, old, &made[0]) || session_entry(session, &made[1])) {
+	if (!made || preload_entry(options, old, &made[0]) ||
+	    session_entry(options->session, &made[1])) {
 		environment_free(made);
 		return tm_fail(err, -ENOMEM, "out of memory for the environment");
 	}

@@ -192,6 +192,7 @@ static void take_kind(struct extra *extra, enum wire_extra kind, const struct co
 		break;
 	case WIRE_EV_EXEC:
 	case WIRE_EV_EXEC_FAIL:
+		extra->executing = kind == WIRE_EV_EXEC;
 		break;
 	}
 }

@@ -21,6 +21,7 @@ struct extra {
 	bool exiting;    /* an exit call was seen */
 	int32_t exit_status;
 	uint32_t exit_how; /* enum wire_exit_how */
+	bool executing;    /* an exec call was seen, and it did not come back */
 	char unhooked[120]; /* an allocator that could not be hooked, or "" */
 };
 

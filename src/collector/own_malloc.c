@@ -2,8 +2,10 @@
 #include "collector/own_malloc.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/memory.h"
@@ -45,25 +47,69 @@ static bool defines_malloc(int fd, const Elf64_Shdr *table, const Elf64_Shdr *st
 	return found;
 }
 
-bool own_malloc_in_file(int fd)
+static void find_sanitizer(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, char *ret_name,
+			   size_t name_bytes)
+{
+	static const char *const libraries[] = {"libasan.so", "libhwasan.so", "liblsan.so",
+						"libtsan.so", "libclang_rt.asan"};
+	size_t table_bytes = 0, string_bytes = 0;
+	Elf64_Dyn *entries = read_section(fd, table, &table_bytes);
+	char *names = entries ? read_section(fd, strings, &string_bytes) : NULL;
+	for (size_t i = 0; names && i < table_bytes / sizeof *entries; i++) {
+		if (entries[i].d_tag != DT_NEEDED || entries[i].d_un.d_val >= string_bytes)
+			continue;
+		const char *name = names + entries[i].d_un.d_val;
+		for (size_t k = 0; k < sizeof libraries / sizeof libraries[0]; k++)
+			if (strncmp(name, libraries[k], strlen(libraries[k])) == 0 &&
+			    strlen(name) < name_bytes && !strpbrk(name, ": "))
+				strcpy(ret_name, name);
+	}
+	tm_free(names);
+	tm_free(entries);
+}
+
+/* The section headers; NULL when there are none. tm_free() them. */
+static Elf64_Shdr *read_headers(int fd, size_t *ret_count)
 {
 	Elf64_Ehdr head;
 	size_t got = 0;
-	bool found = false;
 	if (io_pread(fd, &head, sizeof head, 0, &got) || got != sizeof head ||
-	    head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shnum > SECTIONS_MAX)
-		return false;
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(Elf64_Shdr) ||
+	    head.e_shnum > SECTIONS_MAX)
+		return NULL;
 	size_t bytes = head.e_shnum * sizeof(Elf64_Shdr);
 	Elf64_Shdr *sections = tm_alloc(bytes + 1);
-	if (sections && !io_pread(fd, sections, bytes, head.e_shoff, &got)) {
-		size_t count = got / sizeof *sections;
-		for (size_t i = 0; i < count && !found; i++)
-			if ((sections[i].sh_type == SHT_DYNSYM ||
-			     sections[i].sh_type == SHT_SYMTAB) &&
-			    sections[i].sh_link < count)
-				found = defines_malloc(fd, &sections[i],
-						       &sections[sections[i].sh_link]);
-	}
+	if (sections && io_pread(fd, sections, bytes, head.e_shoff, &got))
+		sections = tm_free(sections);
+	*ret_count = got / sizeof *sections;
+	return sections;
+}
+
+void own_malloc_sanitizer(int fd, char *ret_name, size_t name_bytes)
+{
+	size_t count = 0;
+	Elf64_Shdr *sections = read_headers(fd, &count);
+	*ret_name = '\0';
+	for (size_t i = 0; sections && i < count; i++)
+		if (sections[i].sh_type == SHT_DYNAMIC && sections[i].sh_link < count)
+			find_sanitizer(fd, &sections[i], &sections[sections[i].sh_link], ret_name,
+				       name_bytes);
 	tm_free(sections);
+}
+
+bool own_malloc_in(const char *path)
+{
+	size_t count = 0;
+	bool found = false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	Elf64_Shdr *sections = fd < 0 ? NULL : read_headers(fd, &count);
+	for (size_t i = 0; sections && i < count && !found; i++)
+		if ((sections[i].sh_type == SHT_DYNSYM || sections[i].sh_type == SHT_SYMTAB) &&
+		    sections[i].sh_link < count)
+			found = defines_malloc(fd, &sections[i], &sections[sections[i].sh_link]);
+	tm_free(sections);
+	if (fd >= 0)
+		close(fd);
 	return found;
 }

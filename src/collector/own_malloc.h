@@ -6,6 +6,13 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
-/* An x86-64 ELF file open for reading. Looks at .dynsym and .symtab; bounded. */
-bool own_malloc_in_file(int fd);
+/* Looks at .dynsym and .symtab of an x86-64 ELF file; bounded. False for anything else. */
+bool own_malloc_in(const char *path);
+
+/*
+ * The name of a sanitizer's run-time library that the (open) file needs, or "":
+ * such a library brings its own malloc and insists on being loaded first.
+ */
+void own_malloc_sanitizer(int fd, char *ret_name, size_t name_bytes);

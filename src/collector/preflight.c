@@ -138,7 +138,7 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 			ret->image);
 		return PREFLIGHT_UNRECORDABLE;
 	}
-	ret->own_malloc = own_malloc_in_file(fd);
+	own_malloc_sanitizer(fd, ret->sanitizer, sizeof ret->sanitizer);
 	return PREFLIGHT_GOOD;
 }
 

@@ -188,13 +188,37 @@ struct pidfd_facts {
 #define PIDFD_FACTS	 _IOWR(0xff, 11, struct pidfd_facts)
 #define PIDFD_FACTS_EXIT (1ull << 3)
 
-bool procfs_exit_status(int pidfd, int *ret_wait_status)
+static bool status_from_pidfd(int pidfd, int *ret_wait_status)
 {
 	struct pidfd_facts facts = {.mask = PIDFD_FACTS_EXIT};
 	if (ioctl(pidfd, PIDFD_FACTS, &facts) || !(facts.mask & PIDFD_FACTS_EXIT))
 		return false;
 	*ret_wait_status = facts.exit_status;
 	return true;
+}
+
+/* A zombie's last field in its stat file, if we may look. */
+static bool status_from_zombie(pid_t pid, int *ret_wait_status)
+{
+	struct text text = {0};
+	bool found = false;
+	if (!read_file(&text, "/proc/%d/stat", (int)pid)) {
+		const char *name_end = strrchr(text_string(&text), ')');
+		const char *last = strrchr(text_string(&text), ' ');
+		found = name_end && last && strncmp(name_end, ") Z", 3) == 0;
+		if (found)
+			*ret_wait_status = atoi(last + 1);
+	}
+	text_done(&text);
+	return found;
+}
+
+bool procfs_exit_status(pid_t pid, int pidfd, int *ret_wait_status)
+{
+	/* Between the two looks its parent may take it away: then the first way works. */
+	return status_from_pidfd(pidfd, ret_wait_status) ||
+	       status_from_zombie(pid, ret_wait_status) ||
+	       status_from_pidfd(pidfd, ret_wait_status);
 }
 
 /* The path of a controller in /proc/PID/cgroup: "N:names:path". */

@@ -28,8 +28,11 @@ bool procfs_thread_name(pid_t pid, pid_t tid, char ret_name[16]);
  */
 TM_MUST_CHECK int procfs_threads(pid_t pid, bool own_namespace, uint32_t **ret_tids,
 				 size_t *ret_count);
-/* How a process ended that is nobody's or another's child (Linux 6.15); as waitpid says it. */
-bool procfs_exit_status(int pidfd, int *ret_wait_status);
+/*
+ * How a process ended that is another's child, as waitpid says it: while nobody
+ * has waited for it, or (from Linux 6.15 on) also after.
+ */
+bool procfs_exit_status(pid_t pid, int pidfd, int *ret_wait_status);
 /* Is the process in another pid namespace than we are? */
 bool procfs_other_namespace(pid_t pid);
 

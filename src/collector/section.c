@@ -300,6 +300,39 @@ static void write_meta(struct section *section, struct trace_writer *writer)
 	trace_writer_begin(writer, &meta);
 }
 
+static const char *why_off(uint32_t reason)
+{
+	switch ((enum wire_off_reason)reason) {
+	case WIRE_OFF_NONE:
+	case WIRE_OFF_STOPPED:
+		return NULL;
+	case WIRE_OFF_COLLECTOR_DEAD:
+		return "Recording ended early: the agent took the recording process for dead.";
+	case WIRE_OFF_COLLECTOR_STUCK:
+		return "Recording ended early: the recording process was stopped, or did not get "
+		       "on, for 5 seconds.";
+	case WIRE_OFF_NO_MEMORY:
+		return "Recording ended early: the agent got no memory.";
+	case WIRE_OFF_INTERNAL:
+		return "Recording ended early: the agent met an error of its own.";
+	}
+	return "Recording ended early, for a reason that this version does not know.";
+}
+
+/* A sentence about the end, if there is one to say. */
+static const char *choose_note(const struct section *section, uint32_t off_reason)
+{
+	if (why_off(off_reason))
+		return why_off(off_reason);
+	if (section->how.note)
+		return section->how.note;
+	/* The next image would have called: it could not, or could not be entered. */
+	if (section->extra.executing && section->how.cause != TRACE_END_EXEC)
+		return "The program executed another one, which was not recorded: it is static or "
+		       "privileged, or in a network namespace of its own.";
+	return "";
+}
+
 static void fill_end(struct section *section, struct trace_writer *writer)
 {
 	struct wire_control *control = section->shm.map.control;
@@ -334,8 +367,7 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	};
 	if (off_reason != WIRE_OFF_NONE && off_reason != WIRE_OFF_STOPPED)
 		result->end.cause = TRACE_END_AGENT_OFF;
-	if (section->how.note)
-		strncpy(result->end.note, section->how.note, sizeof result->end.note - 1);
+	strncpy(result->end.note, choose_note(section, off_reason), sizeof result->end.note - 1);
 }
 
 /* Samples miss the peak; the kernel does not, but it does not tell when. */

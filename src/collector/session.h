@@ -21,7 +21,6 @@ struct session_process {
 	bool dropped; /* its trace was thrown away */
 	bool alive;
 	enum starter_role role; /* of its present image */
-	bool own_malloc;
 	char *program;
 	struct recording *recording;
 	uint64_t children_recorded;
