@@ -169,7 +169,8 @@ class Trial:
         self.stacks_match(report, ledger)
         self.totals_match(report, ledger)
 
-    def compare(self, command, options=(), env=None, lossless=True, alone=True, unseen=0):
+    def compare(self, command, options=(), env=None, lossless=True, alone=True, unseen=0,
+                stacks=True):
         """The whole promise: same behaviour, nothing lost, every figure equal. `alone` False:
         libraries that `env` brings along allocate, too."""
         bare = self.bare(command, env)
@@ -178,7 +179,7 @@ class Trial:
         recorded = self.record(command, options, env)
         self.same_behaviour(bare, recorded)
         self.need(self.trace.exists(), f"no trace was written: {recorded.err[-600:]}")
-        report = self.report(None, "--by", "function", "--stacks")
+        report = self.report(None, "--by", "function", *(["--stacks"] if stacks else []))
         if lossless:
             self.nothing_lost(report, unseen)
         ledger = self.ledger()

@@ -7,7 +7,7 @@ static inline void ledger_open(const char *suffix)
 {
 	const char *name = getenv("LEDGER");
 	char path[4096];
-	if (!name || strlen(name) + strlen(suffix) >= sizeof path)
+	if (!name || !*name || strlen(name) + strlen(suffix) >= sizeof path)
 		return;
 	strcpy(path, name);
 	strcat(path, suffix);

@@ -248,3 +248,36 @@ def npm(t):
     t.expect("simple was here" in recorded.out, f"output {recorded.out!r}")
     names = [t.report(path)["program"] for path in t.folder.glob("*.tide*")]
     t.expect(str(t.target("simple")) in names, f"traces of {names}; {recorded.err[-600:]}")
+
+
+@case("starter/cargo", "a program started by cargo run is not recorded", 120)
+def cargo(t):
+    tool = t.need_tool("cargo")
+    (t.folder / "src").mkdir()
+    (t.folder / "Cargo.toml").write_text('[package]\nname = "small"\nversion = "0.1.0"\n')
+    (t.folder / "src/main.rs").write_text(
+        "fn main() { let v: Vec<Vec<u8>> = (0..500).map(|i| vec![1; 100 + i]).collect();"
+        ' println!("{}", v.len()); }\n')
+    command = [tool, "run", "-q", "--offline"]
+    bare = t.bare(command)
+    if bare.status:
+        t.skip(f"cargo does not work here: {bare.err[-200:]}")
+    recorded = t.record(command)
+    t.same_behaviour(bare, recorded)
+    reports = [t.report(path) for path in t.folder.glob("*.tide*")]
+    small = [one for one in reports if one["program"].endswith("/small")]
+    t.need(len(small) == 1, f"traces of {[one['program'] for one in reports]}; {recorded.err[-500:]}")
+    t.expect(small[0]["allocations"] >= 501, f"{small[0]['allocations']} allocations")
+
+
+@case("starter/two", "of two programs that a script starts only one is recorded")
+def two(t):
+    text = f"#!/bin/sh\n{t.target('big')} 1 > /dev/null\n{t.target('simple')}\nexit 4\n"
+    recorded = t.record([script(t, text)], env={"LEDGER": ""})
+    t.equal("exit status", recorded.status, 4)
+    reports = {pathlib.Path(t.report(path)["program"]).name: path
+               for path in t.folder.glob("*.tide*")}
+    t.expect({"big", "simple"} <= set(reports), f"traces of {sorted(reports)}")
+    if "big" in reports:
+        last = [line for line in recorded.our_lines() if "report" in line][-1:]
+        t.expect(last and reports["big"].name in last[0], f"the largest is not named: {last}")

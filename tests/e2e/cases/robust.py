@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import struct
+import sys
 
 from harness import case, run_program
 from watch import Watch, children, kill
@@ -165,7 +166,7 @@ def bytes_read(t, path):
 @case("report/bytes_read", "opening a large trace takes as long as reading all of it", 120)
 def read_little(t):
     t.need_tool("strace")
-    recorded = t.record(["big", "40" if t.long else "12"])
+    recorded = t.record(["big", "40" if t.long else "8"])
     t.need(recorded.status == 0, recorded.err[-300:])
     size = t.trace.stat().st_size
     read = bytes_read(t, t.trace)
@@ -241,3 +242,99 @@ def add_kills(part, parts):
 
 for part in range(4):
     add_kills(part, 4)
+
+
+def add_hostile(name, words, span):
+    @case(f"hostile/{name}", "a program that writes into our memory crashes or hangs tidemark", 30)
+    def hostile(t):
+        for seed in range(30 if t.long else 8):
+            command = ["hostile", str(seed), words, span]
+            recorded = t.record(command, options=["--force"])
+            if recorded.status == 77:
+                t.skip("no shared memory was found")
+            t.equal(f"seed {seed}: exit status", recorded.status, 9)
+            t.equal(f"seed {seed}: output", recorded.out, "done\n")
+            if t.trace.exists():
+                result = t.tool("report", t.trace)
+                t.expect(result.status in (0, 1), f"seed {seed}: report: {result.status}")
+
+
+add_hostile("control", "40", "1")
+add_hostile("streams", "3000", "64")
+add_hostile("chunks", "20000", "16384")
+add_hostile("everywhere", "200000", "10000000")
+
+
+def cut_or_changed(t, path, data, what):
+    path.write_bytes(data)
+    for arguments in (["--json", "--by", "function"], []):
+        result = t.tool("report", path, *arguments)
+        t.expect(result.status in (0, 1), f"{what}: report ended with {result.status}")
+        t.expect(result.status == 0 or result.err, f"{what}: refused without a word")
+
+
+@case("report/cut", "a trace that lost its end cannot be opened, or crashes the report", 20)
+def cut(t):
+    t.record(["threads", "cross"])
+    whole, path = t.trace.read_bytes(), t.folder / "cut.tide"
+    for number in range(60 if t.long else 20):
+        at = random.randrange(len(whole)) if number else len(whole) - 1
+        cut_or_changed(t, path, whole[:at], f"cut at {at} of {len(whole)}")
+        if t.problems:
+            return
+    # With all but the last bytes most of it must still be there, and said to be incomplete.
+    path.write_bytes(whole[:-64])
+    report = t.report(path)
+    t.expect(report["warning"], "the lost end is not mentioned")
+    t.expect(report["allocations"] > 100000, f"only {report['allocations']} allocations left")
+
+
+@case("report/damaged", "a damaged trace crashes the report or shows wrong figures as right", 20)
+def damaged(t):
+    t.record(["threads", "cross"])
+    whole, path = t.trace.read_bytes(), t.folder / "damaged.tide"
+    right = t.report(t.trace)
+    for _ in range(60 if t.long else 20):
+        data = bytearray(whole)
+        at = random.randrange(len(data))
+        data[at] ^= 1 << random.randrange(8)
+        cut_or_changed(t, path, bytes(data), f"one bit at {at}")
+        result = t.tool("report", path, "--json")
+        if result.status == 0:
+            report = json.loads(result.out)
+            same = all(report[key] == right[key] for key in ("allocations", "peak_bytes", "frees"))
+            t.expect(same or report["warning"], f"bit at {at}: other figures and no warning")
+        if t.problems:
+            return
+
+
+@case("report/resident", "peak RSS is wrong, or its parts do not add up")
+def resident(t):
+    text = "import sys; kept = bytearray(150 << 20); print('ready', flush=True); sys.stdin.read(1)"
+    command = [t.tidemark, "run", "-o", t.trace, "--", os.path.realpath(sys.executable), "-c", text]
+
+    def sampled():
+        report = partial_report(t)
+        return report and (report["peak_rss_bytes"] or 0) >= 150 << 20
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        watch.poll(sampled, "a sample")
+        watch.send(b"x")
+        t.equal("exit status", watch.ended(), 0)
+    report = t.report()
+    t.expect(150 << 20 <= report["peak_rss_bytes"] < 300 << 20, f"{report['peak_rss_bytes']}")
+    t.expect(report["peak_bytes"] >= 150 << 20, f"peak {report['peak_bytes']}")
+    rss = report["rss"]
+    t.equal("heap + mapped + agent + rest", rss["heap_bytes"] + rss["mapped_bytes"] +
+            rss["agent_bytes"] + rss["rest_bytes"], rss["rss_bytes"])
+    t.expect(rss["explained_percent"] is None or rss["explained_percent"] > 50,
+             f"explained {rss['explained_percent']}")
+
+
+@case("output/no_environment", "a secret of the environment is stored in the trace")
+def no_environment(t):
+    secret = "".join(random.choice("0123456789abcdef") for _ in range(40))
+    t.record(["simple", "3"], env={"SECRET": secret})
+    t.expect(secret.encode() not in t.trace.read_bytes(), "the secret is in the file")
+    shown = t.tool("report", t.trace, "--json", "--stacks").out
+    t.expect(secret not in shown, "the secret is in the report")
