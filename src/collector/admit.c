@@ -168,8 +168,20 @@ static struct session_process *add_process(struct session *session, pid_t pid)
 	return process;
 }
 
-static int make_section(struct session *session, struct session_process *process, pid_t parent,
-			struct section **ret_section, int *ret_fd, struct tm_error *err)
+struct image {
+	pid_t parent;
+	bool forked; /* no new program: a child of one that is recorded */
+};
+
+static struct section *section_of(struct session *session, pid_t pid)
+{
+	struct session_process *process = find_process(session, pid);
+	return process ? recording_section(process->recording) : NULL;
+}
+
+static int make_section(struct session *session, struct session_process *process,
+			const struct image *image, struct section **ret_section, int *ret_fd,
+			struct tm_error *err)
 {
 	const struct collector_options *options = session->options;
 	struct shm shm;
@@ -187,7 +199,9 @@ static int make_section(struct session *session, struct session_process *process
 	char *command = command_of(process->pid);
 	struct section_options facts = {
 		.pid = process->pid,
-		.parent = parent,
+		.parent = image->parent,
+		.follow_forks = options->children,
+		.forked_from = image->forked ? section_of(session, image->parent) : NULL,
 		.program = process->program ? process->program : "",
 		.command = command ? command : "",
 		.tsc = session->tsc,
@@ -207,14 +221,14 @@ static int make_section(struct session *session, struct session_process *process
 }
 
 /* The new image of a process that has a recording. The descriptor is for the agent. */
-static int begin_image(struct session *session, struct session_process *process, pid_t parent,
-		       int *ret_fd, struct tm_error *err)
+static int begin_image(struct session *session, struct session_process *process,
+		       const struct image *image, int *ret_fd, struct tm_error *err)
 {
 	struct section *section = NULL;
 	tm_free(process->program);
 	process->program = program_of(process->pid);
 	process->role = starter_role_of(process->pid);
-	int error = make_section(session, process, parent, &section, ret_fd, err);
+	int error = make_section(session, process, image, &section, ret_fd, err);
 	if (error)
 		return error;
 	error = recording_add(process->recording, section, err);
@@ -225,8 +239,8 @@ static int begin_image(struct session *session, struct session_process *process,
 	return error;
 }
 
-static int admit_new(struct session *session, struct rendezvous_peer *peer, pid_t parent,
-		     int *ret_fd, struct tm_error *err)
+static int admit_new(struct session *session, struct rendezvous_peer *peer,
+		     const struct image *image, int *ret_fd, struct tm_error *err)
 {
 	struct recording *recording = NULL;
 	int error = 0;
@@ -248,10 +262,10 @@ static int admit_new(struct session *session, struct rendezvous_peer *peer, pid_
 		return tm_fail(err, -ENOMEM, "out of memory for another process");
 	}
 	process->recording = recording;
-	struct session_process *mother = find_process(session, parent);
+	struct session_process *mother = find_process(session, image->parent);
 	if (mother)
 		mother->children_recorded++;
-	return begin_image(session, process, parent, ret_fd, err);
+	return begin_image(session, process, image, ret_fd, err);
 }
 
 void admit_peer(struct session *session, struct rendezvous_peer *peer)
@@ -259,7 +273,8 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 	struct tm_error err = {0};
 	int fd = -1, error = 0;
 	struct session_process *process = find_process(session, peer->pid);
-	pid_t parent = peer->pid ? procfs_parent(peer->pid) : 0;
+	struct image image = {.parent = peer->pid ? procfs_parent(peer->pid) : 0,
+			      .forked = peer->hello.forked != 0};
 	if (process && !recording_finished(process->recording)) {
 		struct section *before = recording_section(process->recording);
 		if (before)
@@ -267,9 +282,9 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 						    .cause = TRACE_END_EXEC,
 						    .children_recorded = process->children_recorded,
 						    .more_follows = true});
-		error = begin_image(session, process, parent, &fd, &err);
-	} else if (!process && qualifies(session, peer->pid, parent)) {
-		error = admit_new(session, peer, parent, &fd, &err);
+		error = begin_image(session, process, &image, &fd, &err);
+	} else if (!process && qualifies(session, peer->pid, image.parent)) {
+		error = admit_new(session, peer, &image, &fd, &err);
 	}
 	if (error && !session->warning.code)
 		session->warning = err;

@@ -61,6 +61,22 @@ static void mark_dirty(struct modules_seen *modules, uint32_t id)
 	modules->dirty[id] = 1;
 }
 
+/* A row with the next id; 0 when there is no memory. Takes path over. */
+static uint32_t new_row(struct modules_seen *modules, char *path)
+{
+	if (!path || !make_room(modules)) {
+		modules->no_memory = true;
+		tm_free(path);
+		return 0;
+	}
+	uint32_t id = modules->count++;
+	modules->rows[id] =
+		(struct trace_module){.module_id = id, .unmapped_ns = UINT64_MAX, .path = path};
+	modules->dirty[id] = 0;
+	mark_dirty(modules, id);
+	return id;
+}
+
 uint32_t modules_seen_id(struct modules_seen *modules, uint32_t instance)
 {
 	if (instance == WIRE_MODULE_NONE)
@@ -71,24 +87,47 @@ uint32_t modules_seen_id(struct modules_seen *modules, uint32_t instance)
 		return 0;
 	if (instance < modules->by_instance_count && modules->by_instance[instance])
 		return modules->by_instance[instance];
-	char *path = tm_strdup("");
-	if (!path || !cover_instance(modules, instance) || !make_room(modules)) {
+	if (!cover_instance(modules, instance)) {
 		modules->no_memory = true;
-		tm_free(path);
 		return 0;
 	}
-	uint32_t id = modules->count++;
-	modules->rows[id] =
-		(struct trace_module){.module_id = id, .unmapped_ns = UINT64_MAX, .path = path};
-	modules->dirty[id] = 0;
-	mark_dirty(modules, id);
-	modules->by_instance[instance] = id;
-	return id;
+	modules->by_instance[instance] = new_row(modules, tm_strdup(""));
+	return modules->by_instance[instance];
+}
+
+void modules_seen_adopt(struct modules_seen *modules, const struct trace_module *facts)
+{
+	uint32_t id = new_row(modules, tm_strdup(facts->path));
+	if (!id)
+		return;
+	const char *path = modules->rows[id].path;
+	modules->rows[id] = *facts;
+	modules->rows[id].module_id = id;
+	modules->rows[id].mapped_ns = 0;
+	modules->rows[id].path = path;
+	modules->adopted = id;
+}
+
+/* The child's agent numbers anew: a module that came from the parent keeps its id. */
+static void recognise(struct modules_seen *modules, uint32_t instance,
+		      const struct trace_module *facts, const char *path, size_t path_bytes)
+{
+	if (!instance || instance > MODULES_INSTANCE_MAX || !cover_instance(modules, instance) ||
+	    modules->by_instance[instance])
+		return;
+	for (uint32_t id = 1; id <= modules->adopted; id++) {
+		const struct trace_module *row = &modules->rows[id];
+		if (row->bias == facts->bias && row->start == facts->start &&
+		    strlen(row->path) == path_bytes && !memcmp(row->path, path, path_bytes) &&
+		    !memcmp(row->build_id, facts->build_id, sizeof row->build_id))
+			modules->by_instance[instance] = id;
+	}
 }
 
 void modules_seen_add(struct modules_seen *modules, uint32_t instance,
 		      const struct trace_module *facts, const char *path, size_t path_bytes)
 {
+	recognise(modules, instance, facts, path, path_bytes);
 	uint32_t id = modules_seen_id(modules, instance);
 	if (!id || id == TRACE_MODULE_MARK)
 		return;

@@ -21,7 +21,8 @@ struct modules_seen {
 	uint32_t dirty_count;
 	uint32_t *by_instance; /* the agent's instance -> module_id; 0 not yet seen */
 	uint32_t by_instance_count;
-	bool no_memory; /* sticky: some module could not be kept */
+	uint32_t adopted; /* ids [1, adopted] came from the parent process */
+	bool no_memory;   /* sticky: some module could not be kept */
 };
 
 void modules_seen_init(struct modules_seen *modules);
@@ -32,4 +33,6 @@ uint32_t modules_seen_id(struct modules_seen *modules, uint32_t instance);
 /* A module record: facts are copied. path need not be terminated. */
 void modules_seen_add(struct modules_seen *modules, uint32_t instance,
 		      const struct trace_module *facts, const char *path, size_t path_bytes);
+/* A module that the parent process had when it forked, under the next id. Before all others. */
+void modules_seen_adopt(struct modules_seen *modules, const struct trace_module *facts);
 void modules_seen_gone(struct modules_seen *modules, uint32_t instance, uint64_t time_ns);

@@ -14,6 +14,7 @@
 #include "collector/cursor.h"
 #include "collector/extra.h"
 #include "collector/feed.h"
+#include "collector/inherit.h"
 #include "collector/merge.h"
 #include "collector/names.h"
 #include "collector/owner.h"
@@ -37,6 +38,8 @@ struct section {
 	struct extra extra;
 	struct watch *watch;
 	struct owner owner;
+	struct inherit_box *box; /* for children; NULL: they are not followed */
+	bool inherited; /* thread 0 has the parent's blocks */
 	_Atomic bool ending;
 	struct section_ending how; /* valid once `ending` */
 	uint64_t next_tick_ns;
@@ -45,6 +48,15 @@ struct section {
 	struct section_result result;
 	struct feed feed; /* large: its batch is at the end */
 };
+
+static void forked(void *ctx, uint32_t thread_id, uint32_t pid, bool done)
+{
+	struct section *section = ctx;
+	if (done)
+		inherit_box_label(section->box, thread_id, pid);
+	else
+		inherit_box_put(section->box, &section->feed, thread_id);
+}
 
 static int fill(struct section *section, const struct section_options *options,
 		struct tm_error *err)
@@ -61,6 +73,9 @@ static int fill(struct section *section, const struct section_options *options,
 	if (error)
 		return error;
 	section->start_unix_ns = clock_wall_ns();
+	section->box = options->follow_forks ? inherit_box_new() : NULL;
+	section->extra.fork = section->box ? forked : NULL;
+	section->extra.ctx = section;
 	section->extra.feed = &section->feed;
 	if (merge_init(&section->merge, &section->cursors, &section->feed, &section->extra))
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
@@ -95,6 +110,7 @@ struct section *section_free(struct section *section)
 	merge_done(&section->merge);
 	feed_done(&section->feed);
 	cursors_done(&section->cursors);
+	inherit_box_free(section->box);
 	shm_close(&section->shm);
 	tm_free(section->program);
 	tm_free(section->command);
@@ -147,6 +163,11 @@ static void stream_began(void *ctx, struct cursor *cursor)
 			cursor->thread_id = other->thread_id;
 			return;
 		}
+	}
+	/* What was inherited stands under the first thread: the one that came out of the fork. */
+	if (section->inherited && cursor->tid == section->feed.threads[0].tid) {
+		cursor->thread_id = 0;
+		return;
 	}
 	cursor->thread_id = feed_thread(&section->feed, cursor->tid, section->feed.last_ns);
 }
@@ -395,6 +416,20 @@ static void refine_cause(struct section *section)
 		section->how.cause = TRACE_END_OOM;
 }
 
+static void inherit(struct section *section)
+{
+	struct section *parent = section->options.forked_from;
+	uint32_t pid = (uint32_t)section->options.pid;
+	if (!parent || !parent->box)
+		return;
+	struct inherit_set *set = inherit_box_take(parent->box, pid);
+	if (!set)
+		return;
+	inherit_apply(set, &section->feed, pid);
+	section->inherited = section->feed.thread_count > 0;
+	inherit_set_free(set);
+}
+
 int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err)
 {
 	struct wire_control *control = section->shm.map.control;
@@ -408,7 +443,10 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	/* Without a watch there are no samples, but the events are what counts. */
 	if (watch_start(&watch, &section->watch, NULL))
 		section->watch = NULL;
+	inherit(section);
 	drain(section);
+	if (section->box)
+		inherit_box_close(section->box);
 	read_notes(section);
 	sample_peak(section);
 	refine_cause(section);

@@ -23,6 +23,8 @@ struct section_options {
 	struct stamp_pair earlier;     /* read when the collector began */
 	bool addresses, free_stacks, symbols;
 	uint32_t depth;
+	bool follow_forks;          /* children that fork begin with what is live here */
+	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
 };
 
 /* Takes shm over (also on failure). */
