@@ -232,18 +232,7 @@ enum modules_result modules_rescan(struct modules *modules, uint32_t tid, bool t
 {
 	if (!lock(modules, tid, LOCK_SPINS))
 		return MODULES_BUSY;
-	modules->scan.lenient = false; /* also if its last user never came back */
 	enum modules_result result = rescan(modules, thorough);
-	modules_break_lock(modules, tid);
-	return result;
-}
-
-enum modules_result modules_rescan_now(struct modules *modules, uint32_t tid)
-{
-	if (!lock(modules, tid, LOCK_SPINS))
-		return MODULES_BUSY;
-	modules->scan.lenient = true;
-	enum modules_result result = rescan(modules, true);
 	modules_break_lock(modules, tid);
 	return result;
 }
@@ -285,7 +274,6 @@ enum modules_result modules_rescan_at(struct modules *modules, uint32_t tid, uin
 {
 	if (!lock(modules, tid, LOCK_SPINS_LONG))
 		return MODULES_BUSY;
-	modules->scan.lenient = false;
 	enum modules_result result = rescan_at(modules, pc);
 	modules_break_lock(modules, tid);
 	return result;

@@ -119,14 +119,6 @@ struct modules *modules_new(const struct modules_options *options);
 enum modules_result modules_rescan(struct modules *modules, uint32_t tid, bool thorough);
 
 /*
- * The same, thorough, although the loader may be at work in another thread: the
- * list must still be equal before and after, and what is unreadable is left
- * out. Good enough to find code that is running now; to be repeated once the
- * loader is done.
- */
-enum modules_result modules_rescan_now(struct modules *modules, uint32_t tid);
-
-/*
  * Make the list right about the one object that holds pc, even while the loader
  * is at work on others. The caller knows that code to be loaded, because pc is
  * on its stack: so the entry around it is true, whatever else is changing.

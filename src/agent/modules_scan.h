@@ -37,7 +37,6 @@ struct scan {
 	void *ctx;
 	uintptr_t main_dynamic;  /* tells the program in the list */
 	uintptr_t main_eh_frame; /* ELF address; 0: unknown, or not needed */
-	bool lenient;            /* read the list although the loader is changing it */
 	uint32_t main_path_bytes;
 	uint32_t linker_path_bytes; /* 0: the loader knows it itself */
 	char main_path[MODULE_PATH_MAX];

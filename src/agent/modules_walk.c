@@ -55,9 +55,9 @@ static bool read_debug(struct scan *scan, uintptr_t at, struct elf_debug *ret)
 }
 
 /* May the list be believed in this state? */
-static bool is_settled(const struct scan *scan, const struct elf_debug *debug)
+static bool is_settled(const struct elf_debug *debug)
 {
-	return debug->state == ELF_RT_CONSISTENT || scan->lenient;
+	return debug->state == ELF_RT_CONSISTENT;
 }
 
 static enum scan_result walk_loader(struct scan *scan, struct scan_list *ret, bool *ret_vdso)
@@ -67,12 +67,12 @@ static enum scan_result walk_loader(struct scan *scan, struct scan_list *ret, bo
 	for (unsigned i = 0; at && i < SCAN_NAMESPACES_MAX; i++) {
 		struct elf_debug debug;
 		struct elf_debug after;
-		if (!read_debug(scan, at, &debug) || !is_settled(scan, &debug))
+		if (!read_debug(scan, at, &debug) || !is_settled(&debug))
 			return SCAN_BUSY;
 		enum scan_result result = walk_namespace(scan, debug.map, ret, ret_vdso);
 		if (result != SCAN_OK)
 			return result;
-		if (!read_debug(scan, at, &after) || !is_settled(scan, &after) ||
+		if (!read_debug(scan, at, &after) || !is_settled(&after) ||
 		    after.map != debug.map)
 			return SCAN_BUSY;
 		at = debug.next;
