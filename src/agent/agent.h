@@ -29,9 +29,9 @@
 #include <stdint.h>
 
 #define AGENT_INLINE inline __attribute__((always_inline))
-#define AGENT_COLD __attribute__((cold, noinline))
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
+#define AGENT_COLD   __attribute__((cold, noinline))
+#define likely(x)    __builtin_expect(!!(x), 1)
+#define unlikely(x)  __builtin_expect(!!(x), 0)
 
 /* agent.state. Zero is what fork leaves in a child: the page is wiped. */
 enum agent_state {
@@ -47,7 +47,7 @@ enum agent_clock {
 };
 
 enum {
-	AGENT_SLOTS = 16384,  /* thread table; a power of two */
+	AGENT_SLOTS = 16384, /* thread table; a power of two */
 	AGENT_PAGE = 4096,
 	AGENT_JIT_REGIONS = 64,
 };
@@ -55,8 +55,8 @@ enum {
 struct lane;
 
 struct agent_slot {
-	_Atomic uintptr_t key;        /* thread pointer; 0 free */
-	_Atomic(struct lane *) lane;  /* set after key */
+	_Atomic uintptr_t key;       /* thread pointer; 0 free */
+	_Atomic(struct lane *) lane; /* set after key */
 };
 
 /* A hash table that may lose entries but never lies: see intern.c and rows.c. */
@@ -71,47 +71,54 @@ struct agent_table {
  * memory (.bss) advised MADV_WIPEONFORK. Read `state` first, follow pointers after.
  */
 struct agent {
-	_Atomic uint32_t state;     /* atomic: enum agent_state */
-	_Atomic uint32_t init_lock; /* atomic: 1 while somebody initialises */
-	struct wire_map map;        /* set once in init */
-	struct agent_slot *slots;   /* set once in init: AGENT_SLOTS entries */
+	_Atomic uint32_t state;              /* atomic: enum agent_state */
+	_Atomic uint32_t init_lock;          /* atomic: 1 while somebody initialises */
+	struct wire_map map;                 /* set once in init */
+	struct agent_slot *slots;            /* set once in init: AGENT_SLOTS entries */
 	_Atomic(struct agent_table *) index; /* atomic: path hash -> node */
 	_Atomic(struct agent_table *) rows;  /* atomic: pc -> rule */
-	_Atomic uint32_t grow_lock;  /* atomic: 1 while somebody grows index or rows */
+	_Atomic uint32_t grow_lock;          /* atomic: 1 while somebody grows index or rows */
 	_Atomic uint32_t generation; /* atomic: rises when code may have changed at an address */
-	uint32_t tid_offset;         /* set once in init: where the thread's id is behind the thread pointer; 0 unknown */
-	uint32_t node_cap_id;        /* set once in init: the node that stands for a full node array */
-	uint32_t no_stack_id;        /* set once in init */
-	uint32_t own_instance;       /* set once in init: the agent's own module instance */
-	_Atomic uint32_t shared_tls; /* atomic: threads without own thread pointer exist: ask the kernel who we are */
-	_Atomic uint32_t slow_clock; /* atomic: enum agent_clock */
+	uint32_t tid_offset;         /* set once in init: where the thread's id is behind the thread
+					pointer; 0 unknown */
+	uint32_t node_cap_id;  /* set once in init: the node that stands for a full node array */
+	uint32_t no_stack_id;  /* set once in init */
+	uint32_t own_instance; /* set once in init: the agent's own module instance */
+	_Atomic uint32_t shared_tls;   /* atomic: threads without own thread pointer exist: ask the
+					  kernel who we are */
+	_Atomic uint32_t slow_clock;   /* atomic: enum agent_clock */
 	_Atomic uint64_t frozen_stamp; /* atomic: counts on where no clock may be read */
-	_Atomic uint32_t seccomp;    /* atomic: a filter was installed: no system calls */
-	_Atomic uint32_t arena_lock; /* atomic */
+	_Atomic uint32_t seccomp;      /* atomic: a filter was installed: no system calls */
+	_Atomic uint32_t arena_lock;   /* atomic */
 	_Atomic uintptr_t arena_next, arena_end; /* atomic: bump allocator */
 	_Atomic uintptr_t arena_free[16];        /* atomic: freed pieces by log2 size */
 	_Atomic uint64_t private_bytes;          /* atomic: memory taken, for the report */
 	_Atomic uint32_t jit_next;
-	_Atomic uint64_t jit_regions[AGENT_JIT_REGIONS]; /* atomic: pc >> 20 known to belong to no module */
-	struct modules *modules;     /* set once in init; its own rules: modules.h */
-	_Atomic uint32_t closes;     /* atomic: rises before and after every dlclose */
-	_Atomic uint32_t closes_seen; /* atomic: its value when the module list was last known to be right */
+	_Atomic uint64_t
+		jit_regions[AGENT_JIT_REGIONS]; /* atomic: pc >> 20 known to belong to no module */
+	struct modules *modules;                /* set once in init; its own rules: modules.h */
+	_Atomic uint32_t closes;                /* atomic: rises before and after every dlclose */
+	_Atomic uint32_t
+		closes_seen; /* atomic: its value when the module list was last known to be right */
 } __attribute__((aligned(AGENT_PAGE)));
 
 /* What is the same in every process of the image: set once, survives fork. */
 struct agent_fixed {
 	_Atomic uint32_t resolved; /* atomic: real functions are known */
-	_Atomic uint32_t was_on;   /* atomic: this image was recorded: state NEW again means a forked child */
-	uint32_t pid;              /* set in init: of the process that was recorded */
-	uintptr_t cxx_throw;       /* set once in init: __cxa_allocate_exception, where operator new is hooked */
-	uint32_t follow_fork;      /* set once in init */
-	uint32_t no_maps;          /* set once in init */
+	_Atomic uint32_t
+		was_on; /* atomic: this image was recorded: state NEW again means a forked child */
+	uint32_t pid;   /* set in init: of the process that was recorded */
+	uintptr_t cxx_throw;  /* set once in init: __cxa_allocate_exception, where operator new is
+				 hooked */
+	uint32_t follow_fork; /* set once in init */
+	uint32_t no_maps;     /* set once in init */
 };
 
 extern struct agent agent __attribute__((visibility("hidden")));
 extern struct agent_fixed agent_fixed __attribute__((visibility("hidden")));
 
-/* Where a hook was called from: the caller's pc, its stack pointer and frame pointer after the call returns. */
+/* Where a hook was called from: the caller's pc, its stack pointer and frame pointer after the call
+ * returns. */
 struct call_site {
 	uintptr_t pc;
 	uintptr_t sp;
@@ -119,10 +126,10 @@ struct call_site {
 };
 
 /* To be used directly in an exported function compiled with a frame pointer. */
-#define CALL_SITE()                                                                  \
-	({                                                                           \
-		uintptr_t *frame_ = __builtin_frame_address(0);                      \
-		(struct call_site){                                                  \
+#define CALL_SITE()                                                                       \
+	({                                                                                \
+		uintptr_t *frame_ = __builtin_frame_address(0);                           \
+		(struct call_site){                                                       \
 			.pc = frame_[1], .sp = (uintptr_t)(frame_ + 2), .bp = frame_[0]}; \
 	})
 
@@ -144,7 +151,8 @@ static inline uint64_t read_tsc(void)
 
 /* ---- init.c ---- */
 
-/* Initialises if that has not been tried in this process. True: recording is on. Resolves the real functions first. */
+/* Initialises if that has not been tried in this process. True: recording is on. Resolves the real
+ * functions first. */
 bool agent_start(void);
 
 /* ---- arena.c: private memory, bounded, never the target's heap ---- */
@@ -153,7 +161,8 @@ bool agent_start(void);
 void *arena_take(size_t bytes);
 /* Gives it back for another arena_take of the same size. Contents need not be zero. */
 void arena_give(void *memory, size_t bytes);
-/* Whole pages straight from the kernel, zeroed, wiped by fork; NULL when it says no or must not be asked. */
+/* Whole pages straight from the kernel, zeroed, wiped by fork; NULL when it says no or must not be
+ * asked. */
 void *agent_map(size_t bytes);
 /* Private memory in use changed by so much: for the report. */
 void agent_account(int64_t bytes);

@@ -115,8 +115,7 @@ void arena_give(void *memory, size_t bytes)
 	unsigned slot = size_log2(bytes) - ARENA_MIN_LOG2;
 	if (!memory || !arena_lock())
 		return; /* lost: a bounded trickle, only when interrupted inside the arena */
-	*(uintptr_t *)memory =
-		atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
+	*(uintptr_t *)memory = atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
 	atomic_store_explicit(&agent.arena_free[slot], (uintptr_t)memory, memory_order_relaxed);
 	arena_unlock();
 	agent_account(-((int64_t)1 << size_log2(bytes)));

@@ -10,10 +10,12 @@
 
 enum { EMIT_WORDS = 4 }; /* what an ordinary event may need */
 
-/* Stamp when the TSC is not to be read: the kernel's clock, or a mere count when that is forbidden too. */
+/* Stamp when the TSC is not to be read: the kernel's clock, or a mere count when that is forbidden
+ * too. */
 uint64_t emit_stamp_slow(void);
 
-/* From now on no clock: events keep their order, time stands still. Call while it can still be read. */
+/* From now on no clock: events keep their order, time stands still. Call while it can still be
+ * read. */
 void emit_freeze_clock(void);
 
 /* A new chunk for the lane; waits, drops or switches off. False: nothing can be emitted. */
@@ -30,11 +32,13 @@ static inline uint64_t emit_head(enum wire_op op, enum wire_api api)
 	return stamp << 8 | (uint64_t)api << 4 | op;
 }
 
-/* Where to write up to `words` words, or NULL: the event is lost and counted. emit_close() must follow. */
+/* Where to write up to `words` words, or NULL: the event is lost and counted. emit_close() must
+ * follow. */
 static inline uint64_t *emit_open(struct lane *lane, uint32_t words)
 {
 	atomic_store_explicit(&lane->stream->busy, 1, memory_order_relaxed);
-	compiler_barrier(); /* the collector's membarrier makes this store and the load below ordered */
+	compiler_barrier(); /* the collector's membarrier makes this store and the load below
+			       ordered */
 	if (unlikely(atomic_load_explicit(&lane->stream->revoke, memory_order_relaxed) ||
 		     lane->cursor + words > lane->limit) &&
 	    !emit_refill(lane, words)) {

@@ -6,6 +6,7 @@
 #include "agent/real.h"
 
 #define EXPORT __attribute__((visibility("default")))
-/* Reached by a tail jump from the exported function, so its caller is the program. Has a frame pointer. */
-#define HOOKED __attribute__((noinline, hot))
+/* Reached by a tail jump from the exported function, so its caller is the program. Has a frame
+ * pointer. */
+#define HOOKED    __attribute__((noinline, hot))
 #define PASSING() (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_PASS)

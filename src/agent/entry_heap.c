@@ -159,24 +159,24 @@ EXPORT int posix_memalign(void **ret_block, size_t alignment, size_t bytes)
 	return hooked_posix_memalign(ret_block, alignment, bytes);
 }
 
-#define ALIGNED_HOOK(function)                                                                 \
-	HOOKED static void *hooked_##function(size_t alignment, size_t bytes)                  \
-	{                                                                                      \
-		struct call_site site = CALL_SITE();                                           \
-		struct lane *lane = hook_begin(&site);                                         \
-		if (unlikely(!lane))                                                           \
-			return real.function(alignment, bytes);                                \
-		uintptr_t outer = hook_call(lane, &site);                                      \
-		void *block = real.function(alignment, bytes);                                 \
-		hook_return(lane, outer);                                                      \
-		hook_alloc(lane, &site, WIRE_API_ALIGNED, block, bytes, alignment);            \
-		return block;                                                                  \
-	}                                                                                      \
-	EXPORT void *function(size_t alignment, size_t bytes)                                  \
-	{                                                                                      \
-		if (PASSING())                                                                 \
-			return real.function(alignment, bytes);                                \
-		return hooked_##function(alignment, bytes);                                    \
+#define ALIGNED_HOOK(function)                                                      \
+	HOOKED static void *hooked_##function(size_t alignment, size_t bytes)       \
+	{                                                                           \
+		struct call_site site = CALL_SITE();                                \
+		struct lane *lane = hook_begin(&site);                              \
+		if (unlikely(!lane))                                                \
+			return real.function(alignment, bytes);                     \
+		uintptr_t outer = hook_call(lane, &site);                           \
+		void *block = real.function(alignment, bytes);                      \
+		hook_return(lane, outer);                                           \
+		hook_alloc(lane, &site, WIRE_API_ALIGNED, block, bytes, alignment); \
+		return block;                                                       \
+	}                                                                           \
+	EXPORT void *function(size_t alignment, size_t bytes)                       \
+	{                                                                           \
+		if (PASSING())                                                      \
+			return real.function(alignment, bytes);                     \
+		return hooked_##function(alignment, bytes);                         \
 	}
 
 ALIGNED_HOOK(aligned_alloc)
@@ -195,24 +195,24 @@ static void *pvalloc_real(size_t bytes)
 	return real.memalign(PAGE_BYTES, whole < bytes ? bytes : whole);
 }
 
-#define PAGE_HOOK(function)                                                                    \
-	HOOKED static void *hooked_##function(size_t bytes)                                    \
-	{                                                                                      \
-		struct call_site site = CALL_SITE();                                           \
-		struct lane *lane = hook_begin(&site);                                         \
-		if (unlikely(!lane))                                                           \
-			return function##_real(bytes);                                         \
-		uintptr_t outer = hook_call(lane, &site);                                      \
-		void *block = function##_real(bytes);                                          \
-		hook_return(lane, outer);                                                      \
-		hook_alloc(lane, &site, WIRE_API_ALIGNED, block, bytes, PAGE_BYTES);           \
-		return block;                                                                  \
-	}                                                                                      \
-	EXPORT void *function(size_t bytes)                                                    \
-	{                                                                                      \
-		if (PASSING())                                                                 \
-			return function##_real(bytes);                                         \
-		return hooked_##function(bytes);                                               \
+#define PAGE_HOOK(function)                                                          \
+	HOOKED static void *hooked_##function(size_t bytes)                          \
+	{                                                                            \
+		struct call_site site = CALL_SITE();                                 \
+		struct lane *lane = hook_begin(&site);                               \
+		if (unlikely(!lane))                                                 \
+			return function##_real(bytes);                               \
+		uintptr_t outer = hook_call(lane, &site);                            \
+		void *block = function##_real(bytes);                                \
+		hook_return(lane, outer);                                            \
+		hook_alloc(lane, &site, WIRE_API_ALIGNED, block, bytes, PAGE_BYTES); \
+		return block;                                                        \
+	}                                                                            \
+	EXPORT void *function(size_t bytes)                                          \
+	{                                                                            \
+		if (PASSING())                                                       \
+			return function##_real(bytes);                               \
+		return hooked_##function(bytes);                                     \
 	}
 
 PAGE_HOOK(valloc)
@@ -243,19 +243,19 @@ static void cfree_real(void *block)
 		real.free(block);
 }
 
-#define FREE_HOOK(function, parameters, arguments)                                             \
-	EXPORT void function parameters                                                        \
-	{                                                                                      \
-		struct call_site site = CALL_SITE();                                           \
-		struct lane *lane = PASSING() ? NULL : hook_begin(&site);                      \
-		uintptr_t outer = 0;                                                           \
-		if (lane && block) {                                                           \
-			hook_free(lane, &site, WIRE_API_MALLOC, block);                        \
-			outer = hook_call(lane, &site);                                        \
-		}                                                                              \
-		function##_real arguments;                                                     \
-		if (lane && block)                                                             \
-			hook_return(lane, outer);                                              \
+#define FREE_HOOK(function, parameters, arguments)                        \
+	EXPORT void function parameters                                   \
+	{                                                                 \
+		struct call_site site = CALL_SITE();                      \
+		struct lane *lane = PASSING() ? NULL : hook_begin(&site); \
+		uintptr_t outer = 0;                                      \
+		if (lane && block) {                                      \
+			hook_free(lane, &site, WIRE_API_MALLOC, block);   \
+			outer = hook_call(lane, &site);                   \
+		}                                                         \
+		function##_real arguments;                                \
+		if (lane && block)                                        \
+			hook_return(lane, outer);                         \
 	}
 
 FREE_HOOK(free_sized, (void *block, size_t bytes), (block, bytes))

@@ -43,27 +43,26 @@ static void emit_range(struct lane *lane, const struct call_site *site, enum wir
 	hook_lower(lane);
 }
 
-#define MMAP_HOOK(function)                                                                    \
-	EXPORT void *function(void *at, size_t bytes, int prot, int flags, int fd, long offset)\
-	{                                                                                      \
-		if (PASSING())                                                                 \
-			return real.function(at, bytes, prot, flags, fd, offset);              \
-		struct call_site site = CALL_SITE();                                           \
-		struct lane *lane = maps_begin(&site);                                         \
-		void *got = real.function(at, bytes, prot, flags, fd, offset);                 \
-		if (lane && got != MAP_FAILED_RESULT)                                          \
-			emit_map(lane, &site, WIRE_EV_MMAP,                                    \
-				 (struct wire_ev_map){                                         \
-					 .address = (uint64_t)got,                             \
-					 .bytes = bytes,                                       \
-					 .prot = (uint32_t)prot,                               \
-					 .flags = (uint32_t)flags,                             \
-					 .node_and_fd = flags & MAP_ANONYMOUS                  \
-							? 0                                    \
-							: (uint32_t)(fd + 1),                  \
-					 .offset = (uint64_t)offset},                          \
-				 NULL);                                                        \
-		return got;                                                                    \
+#define MMAP_HOOK(function)                                                                        \
+	EXPORT void *function(void *at, size_t bytes, int prot, int flags, int fd, long offset)    \
+	{                                                                                          \
+		if (PASSING())                                                                     \
+			return real.function(at, bytes, prot, flags, fd, offset);                  \
+		struct call_site site = CALL_SITE();                                               \
+		struct lane *lane = maps_begin(&site);                                             \
+		void *got = real.function(at, bytes, prot, flags, fd, offset);                     \
+		if (lane && got != MAP_FAILED_RESULT)                                              \
+			emit_map(lane, &site, WIRE_EV_MMAP,                                        \
+				 (struct wire_ev_map){.address = (uint64_t)got,                    \
+						      .bytes = bytes,                              \
+						      .prot = (uint32_t)prot,                      \
+						      .flags = (uint32_t)flags,                    \
+						      .node_and_fd = flags & MAP_ANONYMOUS         \
+									     ? 0                   \
+									     : (uint32_t)(fd + 1), \
+						      .offset = (uint64_t)offset},                 \
+				 NULL);                                                            \
+		return got;                                                                        \
 	}
 
 MMAP_HOOK(mmap)

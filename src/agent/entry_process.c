@@ -16,10 +16,10 @@
 enum { SYSCALL_SECCOMP = 317 };
 
 /* Unresolved only before the first hook of all ran: a constructor that came before ours. */
-#define RESOLVE(function)                        \
-	do {                                     \
-		if (unlikely(!real.function))    \
-			real_resolve();          \
+#define RESOLVE(function)                     \
+	do {                                  \
+		if (unlikely(!real.function)) \
+			real_resolve();       \
 	} while (0)
 
 static void forget_jit_regions(void)
@@ -63,7 +63,8 @@ EXPORT int dlclose(void *handle)
 	return result;
 }
 
-/* The lane for an event of the process itself; NULL also in a vfork child, which only borrows the memory. */
+/* The lane for an event of the process itself; NULL also in a vfork child, which only borrows the
+ * memory. */
 static struct lane *process_lane(const struct call_site *site)
 {
 	if (PASSING() || !agent_may_call())
@@ -81,36 +82,35 @@ static void emit_process(struct lane *lane, const struct call_site *site, enum w
 	hook_lower(lane);
 }
 
-#define FORK_HOOK(function)                                                                    \
-	EXPORT int function(void)                                                              \
-	{                                                                                      \
-		RESOLVE(function);                                                             \
-		struct call_site site = CALL_SITE();                                           \
-		struct lane *lane = process_lane(&site);                                       \
-		if (lane)                                                                      \
-			emit_process(lane, &site, WIRE_EV_FORK, 0, 0);                         \
-		int pid = real.function();                                                     \
-		if (lane && pid) /* in the child the lane has been wiped away */               \
-			emit_process(lane, &site, WIRE_EV_FORKED,                              \
-				     pid > 0 ? (uint64_t)pid : 0, 0);                          \
-		return pid;                                                                    \
+#define FORK_HOOK(function)                                                                        \
+	EXPORT int function(void)                                                                  \
+	{                                                                                          \
+		RESOLVE(function);                                                                 \
+		struct call_site site = CALL_SITE();                                               \
+		struct lane *lane = process_lane(&site);                                           \
+		if (lane)                                                                          \
+			emit_process(lane, &site, WIRE_EV_FORK, 0, 0);                             \
+		int pid = real.function();                                                         \
+		if (lane && pid) /* in the child the lane has been wiped away */                   \
+			emit_process(lane, &site, WIRE_EV_FORKED, pid > 0 ? (uint64_t)pid : 0, 0); \
+		return pid;                                                                        \
 	}
 
 FORK_HOOK(fork)
 FORK_HOOK(_Fork)
 
-#define EXEC_HOOK(function, parameters, arguments)                                             \
-	EXPORT int function parameters                                                         \
-	{                                                                                      \
-		RESOLVE(function);                                                             \
-		struct call_site site = CALL_SITE();                                           \
-		struct lane *lane = process_lane(&site);                                       \
-		if (lane)                                                                      \
-			emit_process(lane, &site, WIRE_EV_EXEC, 0, 0);                         \
-		int result = real.function arguments;                                          \
-		if (lane)                                                                      \
-			emit_process(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0);                    \
-		return result;                                                                 \
+#define EXEC_HOOK(function, parameters, arguments)                          \
+	EXPORT int function parameters                                      \
+	{                                                                   \
+		RESOLVE(function);                                          \
+		struct call_site site = CALL_SITE();                        \
+		struct lane *lane = process_lane(&site);                    \
+		if (lane)                                                   \
+			emit_process(lane, &site, WIRE_EV_EXEC, 0, 0);      \
+		int result = real.function arguments;                       \
+		if (lane)                                                   \
+			emit_process(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0); \
+		return result;                                              \
 	}
 
 EXEC_HOOK(execve, (const char *path, char *const *argv, char *const *envp), (path, argv, envp))
@@ -119,15 +119,15 @@ EXEC_HOOK(execvp, (const char *file, char *const *argv), (file, argv))
 EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp), (file, argv, envp))
 EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, envp))
 
-#define EXIT_HOOK(function, how)                                                               \
-	EXPORT void function(int status)                                                       \
-	{                                                                                      \
-		RESOLVE(function);                                                             \
-		struct call_site site = CALL_SITE();                                           \
-		struct lane *lane = process_lane(&site);                                       \
-		if (lane)                                                                      \
-			emit_process(lane, &site, WIRE_EV_EXIT, (uint32_t)status, how);        \
-		real.function(status);                                                         \
+#define EXIT_HOOK(function, how)                                                        \
+	EXPORT void function(int status)                                                \
+	{                                                                               \
+		RESOLVE(function);                                                      \
+		struct call_site site = CALL_SITE();                                    \
+		struct lane *lane = process_lane(&site);                                \
+		if (lane)                                                               \
+			emit_process(lane, &site, WIRE_EV_EXIT, (uint32_t)status, how); \
+		real.function(status);                                                  \
 	}
 
 EXIT_HOOK(exit, WIRE_EXIT_EXIT)
@@ -207,24 +207,22 @@ __attribute__((used)) static void saw_syscall(long number, unsigned long first,
 }
 
 /* Calls `helper` with all argument registers kept. */
-#define KEEPING_ARGUMENTS(helper)                                             \
+#define KEEPING_ARGUMENTS(helper)                                                      \
 	"	push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; push %rax\n" \
 	"	mov %rsp, %rax; and $-16, %rsp; sub $16, %rsp; mov %rax, (%rsp)\n"           \
-	"	call " helper "\n"                                                            \
-	"	mov (%rsp), %rsp\n"                                                           \
+	"	call " helper "\n"                                                     \
+	"	mov (%rsp), %rsp\n"                                                          \
 	"	pop %rax; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi\n"
 
-#define PASS_THROUGH(name, look)                                 \
-	__asm__(".text\n"                                        \
-		".globl " #name "\n.type " #name ",@function\n"  \
-		#name ":\n" look                                 \
-		"1:	mov real_" #name "(%rip), %r11\n"        \
-		"	test %r11, %r11\n"                       \
-		"	jz 2f\n"                                 \
-		"	jmp *%r11\n"                             \
-		"2:\n" KEEPING_ARGUMENTS("pass_resolve")         \
-		"	jmp *real_" #name "(%rip)\n"             \
-		".size " #name ", .-" #name "\n")
+#define PASS_THROUGH(name, look)                                                             \
+	__asm__(".text\n"                                                                    \
+		".globl " #name "\n.type " #name ",@function\n" #name ":\n" look             \
+		"1:	mov real_" #name "(%rip), %r11\n"                                    \
+		"	test %r11, %r11\n"                                                         \
+		"	jz 2f\n"                                                                   \
+		"	jmp *%r11\n"                                                               \
+		"2:\n" KEEPING_ARGUMENTS("pass_resolve") "	jmp *real_" #name "(%rip)\n" \
+							 ".size " #name ", .-" #name "\n")
 
 /* CLONE_VM 0x100, CLONE_SETTLS 0x80000, CLONE_VFORK 0x4000; flags are in edx. */
 PASS_THROUGH(clone, "	mov %edx, %r11d\n"

@@ -70,8 +70,9 @@ static inline uint32_t log2_of(size_t alignment)
 }
 
 /* The new block, or the failure. alignment 0: none asked. op: ALLOC or REALLOC_END. */
-static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *site, enum wire_op op,
-			      enum wire_api api, void *block, size_t bytes, size_t alignment)
+static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *site,
+				    enum wire_op op, enum wire_api api, void *block, size_t bytes,
+				    size_t alignment)
 {
 	hook_raise(lane, site);
 	uint64_t node = unwind(lane, site);
@@ -86,8 +87,8 @@ static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *s
 	hook_lower(lane);
 }
 
-static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *site, enum wire_api api,
-			      void *block, size_t bytes, size_t alignment)
+static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *site,
+				    enum wire_api api, void *block, size_t bytes, size_t alignment)
 {
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_ALLOC, api, block, bytes, alignment);

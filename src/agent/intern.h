@@ -34,7 +34,8 @@ static inline uint32_t intern_probe(const struct agent_table *table, uint64_t ha
 	return 0;
 }
 
-/* The node (parent, module, pc) whose path hash is `hash`: found or made. agent.node_cap_id when full. */
+/* The node (parent, module, pc) whose path hash is `hash`: found or made. agent.node_cap_id when
+ * full. */
 uint32_t intern_node(uint64_t hash, uint32_t parent, uint32_t module, uint64_t pc);
 
 /* Makes a node without index entry; 0 when full. */

@@ -141,7 +141,8 @@ static bool take_over(struct lane *lane, uint32_t tid)
 struct lane *lane_adopt(struct lane *lane, uintptr_t thread)
 {
 	if (atomic_load_explicit(&agent.shared_tls, memory_order_relaxed) && agent_may_call())
-		thread = (uintptr_t)(uint32_t)sys_gettid() << 6; /* a key of its own per kernel thread */
+		thread = (uintptr_t)(uint32_t)sys_gettid()
+			 << 6; /* a key of its own per kernel thread */
 	lane = lane_find(thread);
 	uint32_t tid = own_tid(thread);
 	if (!lane)
@@ -175,11 +176,13 @@ static bool is_exception(uintptr_t pc)
 	return start && pc > start && pc - start < CXX_THROW_BYTES;
 }
 
-/* The C++ runtime makes the exception that tells of a failed operator new: that call will not return to us. */
+/* The C++ runtime makes the exception that tells of a failed operator new: that call will not
+ * return to us. */
 static struct lane *enter_exception(struct lane *lane)
 {
 	if (lane->open_site) {
-		hook_block(lane, lane->open_site, WIRE_OP_ALLOC, WIRE_API_NEW, NULL, lane->open_bytes, 0);
+		hook_block(lane, lane->open_site, WIRE_OP_ALLOC, WIRE_API_NEW, NULL,
+			   lane->open_bytes, 0);
 		lane->open_site = NULL;
 	}
 	return lane;
@@ -189,7 +192,8 @@ static struct lane *enter_exception(struct lane *lane)
 static struct lane *enter_above_real(struct lane *lane, const struct call_site *site)
 {
 	switch (unwind_seek(lane, site, lane->real_sp)) {
-	case SEEK_NESTED: /* one allocation is one event; an exception thrown by operator new is another */
+	case SEEK_NESTED: /* one allocation is one event; an exception thrown by operator new is
+			     another */
 		return is_exception(site->pc) ? enter_exception(lane) : NULL;
 	case SEEK_SIGNAL: /* a handler's own call; the lane is consistent there */
 		return lane;
@@ -219,7 +223,8 @@ static struct lane *enter_signal_lane(struct lane *lane, const struct call_site 
 	if (second->agent_sp) {
 		if (unwind_seek(second, site, second->agent_sp) == SEEK_SIGNAL) {
 			atomic_fetch_add_explicit(&lane->stream->lost, 1, memory_order_relaxed);
-			return NULL; /* a handler inside a handler, both inside the agent: counted */
+			return NULL; /* a handler inside a handler, both inside the agent: counted
+				      */
 		}
 		reset(second);
 	}

@@ -19,10 +19,11 @@ struct memo_frame {
 	uint64_t bp;
 	uint64_t hash;  /* of the path from the root to here */
 	uint32_t node;  /* of that path */
-	uint32_t words; /* words[0, words & MEMO_WORDS) belong to the frames up to here; MEMO_NEEDS_BP */
+	uint32_t words; /* words[0, words & MEMO_WORDS) belong to the frames up to here;
+			   MEMO_NEEDS_BP */
 };
 #define MEMO_NEEDS_BP (1u << 31) /* a frame towards the root uses bp before it is restored */
-#define MEMO_WORDS (MEMO_NEEDS_BP - 1)
+#define MEMO_WORDS    (MEMO_NEEDS_BP - 1)
 
 /* A word of the stack that stepping read, and what it was. */
 struct memo_word {

@@ -9,47 +9,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REAL_HEAP(X)                                                       \
-	X(malloc, void *, (size_t))                                        \
-	X(free, void, (void *))                                            \
-	X(calloc, void *, (size_t, size_t))                                \
-	X(realloc, void *, (void *, size_t))                               \
-	X(reallocarray, void *, (void *, size_t, size_t))                  \
-	X(posix_memalign, int, (void **, size_t, size_t))                  \
-	X(aligned_alloc, void *, (size_t, size_t))                         \
-	X(memalign, void *, (size_t, size_t))                              \
-	X(valloc, void *, (size_t))                                        \
-	X(pvalloc, void *, (size_t))                                       \
-	X(cfree, void, (void *))                                           \
-	X(free_sized, void, (void *, size_t))                              \
+#define REAL_HEAP(X)                                      \
+	X(malloc, void *, (size_t))                       \
+	X(free, void, (void *))                           \
+	X(calloc, void *, (size_t, size_t))               \
+	X(realloc, void *, (void *, size_t))              \
+	X(reallocarray, void *, (void *, size_t, size_t)) \
+	X(posix_memalign, int, (void **, size_t, size_t)) \
+	X(aligned_alloc, void *, (size_t, size_t))        \
+	X(memalign, void *, (size_t, size_t))             \
+	X(valloc, void *, (size_t))                       \
+	X(pvalloc, void *, (size_t))                      \
+	X(cfree, void, (void *))                          \
+	X(free_sized, void, (void *, size_t))             \
 	X(free_aligned_sized, void, (void *, size_t, size_t))
 
-#define REAL_MAPS(X)                                                       \
-	X(mmap, void *, (void *, size_t, int, int, int, long))             \
-	X(mmap64, void *, (void *, size_t, int, int, int, long))           \
-	X(munmap, int, (void *, size_t))                                   \
-	X(mremap, void *, (void *, size_t, size_t, int, void *))           \
-	X(mprotect, int, (void *, size_t, int))                            \
-	X(madvise, int, (void *, size_t, int))                             \
-	X(brk, int, (void *))                                              \
+#define REAL_MAPS(X)                                             \
+	X(mmap, void *, (void *, size_t, int, int, int, long))   \
+	X(mmap64, void *, (void *, size_t, int, int, int, long)) \
+	X(munmap, int, (void *, size_t))                         \
+	X(mremap, void *, (void *, size_t, size_t, int, void *)) \
+	X(mprotect, int, (void *, size_t, int))                  \
+	X(madvise, int, (void *, size_t, int))                   \
+	X(brk, int, (void *))                                    \
 	X(sbrk, void *, (intptr_t))
 
-#define REAL_PROCESS(X)                                                    \
-	X(dlclose, int, (void *))                                          \
-	X(dlopen, void *, (const char *, int))                             \
-	X(dlmopen, void *, (long, const char *, int))                      \
-	X(fork, int, (void))                                               \
-	X(_Fork, int, (void))                                              \
-	X(execve, int, (const char *, char *const *, char *const *))       \
-	X(execv, int, (const char *, char *const *))                       \
-	X(execvp, int, (const char *, char *const *))                      \
-	X(execvpe, int, (const char *, char *const *, char *const *))      \
-	X(fexecve, int, (int, char *const *, char *const *))               \
-	X(pthread_setname_np, int, (uintptr_t, const char *))              \
-	X(exit, void, (int))                                               \
-	X(_exit, void, (int))                                              \
-	X(_Exit, void, (int))                                              \
-	X(quick_exit, void, (int))                                         \
+#define REAL_PROCESS(X)                                               \
+	X(dlclose, int, (void *))                                     \
+	X(dlopen, void *, (const char *, int))                        \
+	X(dlmopen, void *, (long, const char *, int))                 \
+	X(fork, int, (void))                                          \
+	X(_Fork, int, (void))                                         \
+	X(execve, int, (const char *, char *const *, char *const *))  \
+	X(execv, int, (const char *, char *const *))                  \
+	X(execvp, int, (const char *, char *const *))                 \
+	X(execvpe, int, (const char *, char *const *, char *const *)) \
+	X(fexecve, int, (int, char *const *, char *const *))          \
+	X(pthread_setname_np, int, (uintptr_t, const char *))         \
+	X(exit, void, (int))                                          \
+	X(_exit, void, (int))                                         \
+	X(_Exit, void, (int))                                         \
+	X(quick_exit, void, (int))                                    \
 	X(abort, void, (void))
 
 #define REAL_ALL(X) REAL_HEAP(X) REAL_MAPS(X) REAL_PROCESS(X)

@@ -26,7 +26,8 @@ static uintptr_t relocated(uintptr_t bias, uintptr_t value)
 static bool read_dynamic(const struct elf_link_map *object, struct relocations *ret)
 {
 	*ret = (struct relocations){0};
-	for (const Elf64_Dyn *d = (const Elf64_Dyn *)object->dynamic; d && d->d_tag != DT_NULL; d++) {
+	for (const Elf64_Dyn *d = (const Elf64_Dyn *)object->dynamic; d && d->d_tag != DT_NULL;
+	     d++) {
 		uintptr_t at = relocated(object->bias, d->d_un.d_ptr);
 		switch (d->d_tag) {
 		case DT_JMPREL:
@@ -108,7 +109,8 @@ static void redirect_object(const struct elf_link_map *object)
 			if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
 				continue;
 			const Elf64_Sym *symbol = &tables.symbols[ELF64_R_SYM(r->r_info)];
-			const struct redirect *found = find_redirect(tables.strings + symbol->st_name);
+			const struct redirect *found =
+				find_redirect(tables.strings + symbol->st_name);
 			/* Calls inside the allocator itself are not the program's. */
 			if (found && !same_object(*found->real, object->dynamic))
 				point_slot(object->bias + r->r_offset, found->hook);

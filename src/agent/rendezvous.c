@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/rendezvous.h"
 
-#include <linux/mman.h>
 #include <asm/socket.h>
+#include <linux/mman.h>
 
 #include "agent/agent.h"
 #include "agent/memory_ops.h"
@@ -144,13 +144,13 @@ static int receive_session(int fd)
 
 static bool map_session(int fd, struct wire_map *ret_map)
 {
-	struct wire_control *head =
-		sys_mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	struct wire_control *head = sys_mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	if (sys_failed((long)head))
 		return false;
 	uint64_t bytes = head->total_bytes;
 	sys_munmap(head, WIRE_PAGE_BYTES);
-	void *base = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	void *base =
+		sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (sys_failed((long)base))
 		return false;
 	/* A child must not even see it: it belongs to this process. */
@@ -173,7 +173,8 @@ bool rendezvous(uint32_t forked, struct wire_map *ret_map)
 	int fd = connect_to(session, bytes - TOKEN_BYTES - 1);
 	if (fd < 0)
 		return false;
-	int memory = say_hello(fd, session + bytes - TOKEN_BYTES, forked) ? receive_session(fd) : -1;
+	int memory =
+		say_hello(fd, session + bytes - TOKEN_BYTES, forked) ? receive_session(fd) : -1;
 	sys_close(fd);
 	if (memory < 0)
 		return false;

@@ -50,8 +50,8 @@ static uint64_t copy_rows(struct agent_table *from, struct agent_table *to, uint
 	uint64_t current = 0;
 	for (uint64_t slot = 0; slot <= from->mask; slot++) {
 		uint64_t key = atomic_load_explicit(&from->entries[2 * slot], memory_order_acquire);
-		uint64_t row = atomic_load_explicit(&from->entries[2 * slot + 1],
-						    memory_order_relaxed);
+		uint64_t row =
+			atomic_load_explicit(&from->entries[2 * slot + 1], memory_order_relaxed);
 		if (key >> 48 != (generation & 0xffff) || key == ROW_CLAIMED || !row)
 			continue;
 		current++;
@@ -113,7 +113,8 @@ static void note_change(enum modules_result result, uint32_t generation_before)
 		atomic_fetch_add_explicit(&agent.generation, 1, memory_order_release);
 }
 
-/* One reading of the loader's list, or (at not 0) of what it says of one address. True: it could be read. */
+/* One reading of the loader's list, or (at not 0) of what it says of one address. True: it could be
+ * read. */
 static bool rescan(struct lane *lane, bool thorough, uintptr_t at)
 {
 	uint32_t before = modules_generation(agent.modules);
@@ -171,7 +172,8 @@ bool rows_module(struct lane *lane, uintptr_t address, struct module_code *ret)
 	return false;
 }
 
-/* A library may have been unloaded behind our back (the C library does so itself): look before reading. */
+/* A library may have been unloaded behind our back (the C library does so itself): look before
+ * reading. */
 static bool tables_readable(struct lane *lane, const struct module_code *module)
 {
 	uint32_t head;
@@ -190,8 +192,8 @@ static uint64_t row_of_rule(const struct module_code *module, const struct cfi_r
 	case CFI_SP:
 	case CFI_BP:
 		if (rule->cfa_offset >= 1 << 23 || rule->cfa_offset < -(1 << 23) ||
-		    (rule->bp_saved && (rule->bp_offset >= 1 << 19 || rule->bp_offset < -(1 << 19) ||
-					!rule->bp_offset)))
+		    (rule->bp_saved && (rule->bp_offset >= 1 << 19 ||
+					rule->bp_offset < -(1 << 19) || !rule->bp_offset)))
 			return row_pack(ROW_SLOW, 0, 0, module->instance);
 		return row_pack(rule->kind == CFI_SP ? ROW_SP : ROW_BP, rule->cfa_offset,
 				rule->bp_saved ? rule->bp_offset : 0, module->instance);
@@ -210,7 +212,8 @@ static uint64_t row_of_rule(const struct module_code *module, const struct cfi_r
 	}
 	if (rule->kind != CFI_NONE)
 		return row_pack(ROW_SLOW, 0, 0, module->instance);
-	/* A return address that begins a function, with nothing before it: a context's first frame. */
+	/* A return address that begins a function, with nothing before it: a context's first frame.
+	 */
 	if (!(pc & WIRE_PC_EXACT) && cfi_covers(&module->cfi, pc))
 		return row_pack(ROW_END, 0, 0, module->instance);
 	return row_pack(ROW_FP, 0, 0, module->instance);
@@ -230,8 +233,8 @@ uint64_t rows_derive(struct lane *lane, uint64_t pc, uint32_t generation)
 		cfi_find(&module.cfi, address, &rule);
 		row = row_of_rule(&module, &rule, pc);
 	}
-	if (list_is_stale() || atomic_load_explicit(&agent.generation,
-							    memory_order_relaxed) != generation)
+	if (list_is_stale() ||
+	    atomic_load_explicit(&agent.generation, memory_order_relaxed) != generation)
 		return row; /* right for now, not to be kept */
 	struct agent_table *table = atomic_load_explicit(&agent.rows, memory_order_acquire);
 	bool added = rows_add(table, rows_key(pc, generation), row);

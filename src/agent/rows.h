@@ -7,15 +7,16 @@
 
 #include "agent/lane.h"
 
-/* A rule in one word, so that it is read whole: kind:4, cfa offset:24 signed, bp offset:20 signed, instance:16. */
+/* A rule in one word, so that it is read whole: kind:4, cfa offset:24 signed, bp offset:20 signed,
+ * instance:16. */
 enum row_kind {
 	ROW_NONE = 0,
-	ROW_SP = 1,     /* cfa = sp + offset, return address at cfa - 8 */
-	ROW_BP = 2,     /* cfa = bp + offset */
-	ROW_END = 3,    /* outermost frame */
-	ROW_FP = 4,     /* no unwind information: follow the frame pointer, with care */
-	ROW_SIGNAL = 5, /* rt_sigreturn frame: registers in the ucontext at sp */
-	ROW_SLOW = 6,   /* needs all callee-saved registers */
+	ROW_SP = 1,        /* cfa = sp + offset, return address at cfa - 8 */
+	ROW_BP = 2,        /* cfa = bp + offset */
+	ROW_END = 3,       /* outermost frame */
+	ROW_FP = 4,        /* no unwind information: follow the frame pointer, with care */
+	ROW_SIGNAL = 5,    /* rt_sigreturn frame: registers in the ucontext at sp */
+	ROW_SLOW = 6,      /* needs all callee-saved registers */
 	ROW_REALIGNED = 7, /* cfa is the word at bp + offset; caller's bp at bp + bp offset */
 };
 
@@ -60,7 +61,8 @@ static inline uint64_t rows_find(uint64_t key)
 	uint64_t slot = rows_hash(key) & table->mask;
 	for (int probes = 0; probes < ROWS_PROBES; probes++) {
 		/* Pairs with the release store of the key in rows_add(). */
-		uint64_t found = atomic_load_explicit(&table->entries[2 * slot], memory_order_acquire);
+		uint64_t found =
+			atomic_load_explicit(&table->entries[2 * slot], memory_order_acquire);
 		if (likely(found == key))
 			return atomic_load_explicit(&table->entries[2 * slot + 1],
 						    memory_order_relaxed);

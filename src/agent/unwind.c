@@ -84,8 +84,8 @@ static inline bool readable(struct lane *lane, const struct walk *walk, uintptr_
 }
 
 /* Leaves a frame by its frame pointer: only where the chain looks sane and is readable. */
-__attribute__((noinline)) static enum step_result step_by_frame_pointer(struct lane *lane, struct walk *walk,
-					      struct memo_frame *frame)
+__attribute__((noinline)) static enum step_result
+step_by_frame_pointer(struct lane *lane, struct walk *walk, struct memo_frame *frame)
 {
 	uint64_t bp = walk->bp;
 	frame->words |= FRESH_USES_BP;
@@ -101,12 +101,14 @@ __attribute__((noinline)) static enum step_result step_by_frame_pointer(struct l
 	walk->pc = *(volatile uint64_t *)(bp + 8);
 	walk->sp = bp + 16;
 	atomic_store_explicit(&lane->stream->fp_frames,
-			      atomic_load_explicit(&lane->stream->fp_frames, memory_order_relaxed) + 1,
+			      atomic_load_explicit(&lane->stream->fp_frames, memory_order_relaxed) +
+				      1,
 			      memory_order_relaxed);
 	return walk->pc < AGENT_PAGE ? STEP_END : STEP_ON;
 }
 
-__attribute__((noinline)) static enum step_result step_signal(struct lane *lane, struct walk *walk, struct memo_frame *frame)
+__attribute__((noinline)) static enum step_result step_signal(struct lane *lane, struct walk *walk,
+							      struct memo_frame *frame)
 {
 	if (!readable(lane, walk, walk->sp + CFI_UCONTEXT_RIP + 8))
 		return STEP_LOST;
@@ -137,7 +139,8 @@ step_realigned(struct lane *lane, struct walk *walk, struct memo_frame *frame, u
 		return STEP_LOST;
 	frame->words |= FRESH_USES_BP | FRESH_WORDS | FRESH_REALIGNED;
 	frame->hash = bp_slot;
-	/* Where the caller's address lies follows from bp, which is compared: found again by remember(). */
+	/* Where the caller's address lies follows from bp, which is compared: found again by
+	 * remember(). */
 	frame->node |= (uint32_t)(walk->bp - keeper) << 16;
 	walk->bp = *(volatile uint64_t *)bp_slot;
 	walk->pc = *(volatile uint64_t *)(cfa - 8);
@@ -226,8 +229,8 @@ static uint32_t owner_of_word(const struct memo *memo, uint32_t from, uint32_t b
 struct collected {
 	uint32_t fresh;
 	uint32_t kept;
-	enum step_result end; /* STEP_ON: joined */
-	bool cut;             /* stopped because there were too many frames */
+	enum step_result end;               /* STEP_ON: joined */
+	bool cut;                           /* stopped because there were too many frames */
 	uint64_t next_pc, next_sp, next_bp; /* state after the last fresh frame */
 };
 
@@ -304,8 +307,7 @@ static void push_mark(struct memo *memo)
 	uint64_t hash = intern_hash(below ? below->hash : 0, WIRE_MARK_CUT, WIRE_MODULE_MARK);
 	*frame = (struct memo_frame){
 		.hash = hash,
-		.node = intern_node(hash, below ? below->node : 0, WIRE_MODULE_MARK,
-				    WIRE_MARK_CUT),
+		.node = intern_node(hash, below ? below->node : 0, WIRE_MODULE_MARK, WIRE_MARK_CUT),
 		.words = below ? below->words & MEMO_WORDS : 0,
 		/* No state equals it: no stack pointer is 0, and it never stops a search. */
 	};
@@ -325,7 +327,8 @@ static AGENT_INLINE void remember(struct memo *memo, const struct collected *got
 	for (uint32_t i = 0; i < got->fresh; i++) {
 		struct memo_frame frame = from[i];
 		uint32_t flags = frame.words;
-		if (unlikely(words + 3 > memo->word_room)) { /* signal frames only: forget the root side */
+		if (unlikely(words + 3 >
+			     memo->word_room)) { /* signal frames only: forget the root side */
 			words = 0;
 			memo->lost_words = true;
 		}
@@ -478,7 +481,7 @@ uint32_t unwind_walk(struct lane *lane, const struct call_site *site)
 
 /* Out of the hot path. */
 __attribute__((noinline)) static enum step_result step_once(struct lane *lane, struct walk *walk,
-							     struct memo_frame *frame)
+							    struct memo_frame *frame)
 {
 	return step(lane, walk, frame);
 }
@@ -526,7 +529,8 @@ void unwind_check(struct lane *lane, const struct call_site *site, uint32_t node
 	const struct wire_node *nodes = agent.map.nodes;
 	while (node && nodes[node].module != WIRE_MODULE_MARK) {
 		if (result != STEP_ON || nodes[node].pc != walk.pc)
-			complain("tidemark check: a remembered stack differs from plain stepping\n");
+			complain(
+				"tidemark check: a remembered stack differs from plain stepping\n");
 		struct memo_frame frame = {0};
 		result = step_once(lane, &walk, &frame);
 		node = nodes[node].parent;

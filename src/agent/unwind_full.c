@@ -38,7 +38,8 @@ static void own_registers(struct cfi_regs *ret)
 }
 
 /* One step; fills what was left. exact: rip is an interrupted instruction. */
-static bool full_step(struct lane *lane, struct cfi_regs *regs, bool *exact, struct full_frame *left)
+static bool full_step(struct lane *lane, struct cfi_regs *regs, bool *exact,
+		      struct full_frame *left)
 {
 	uintptr_t rip = regs->reg[CFI_RIP], pc = rip - !*exact;
 	struct module_code module;

@@ -43,7 +43,8 @@ static inline uint64_t wire_layout(struct wire_control *control)
 	return at;
 }
 
-/* Fills *map from a session of `bytes` mapped at base. Returns 0, or -1 when the control page makes no sense. */
+/* Fills *map from a session of `bytes` mapped at base. Returns 0, or -1 when the control page makes
+ * no sense. */
 static inline int wire_map_init(struct wire_map *map, void *base, uint64_t bytes)
 {
 	struct wire_control *shared = base;
@@ -109,9 +110,8 @@ static inline void wire_pool_put(const struct wire_map *map, uint32_t chunk)
 		atomic_store_explicit(&c->next, (uint32_t)head, memory_order_relaxed);
 		want = ((head >> 32) + 1) << 32 | chunk;
 		/* Pairs with the acquire in wire_pool_take(). */
-	} while (!atomic_compare_exchange_weak_explicit(&control->pool_head, &head, want,
-							memory_order_release,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&control->pool_head, &head, want, memory_order_release, memory_order_relaxed));
 	atomic_fetch_add_explicit(&control->pool_free, 1, memory_order_relaxed);
 }
 

@@ -30,11 +30,12 @@ enum {
 	WIRE_CHUNK_BYTES = 32 * 1024,
 	WIRE_CHUNK_HEADER_BYTES = 64,
 	WIRE_CHUNK_WORDS = (WIRE_CHUNK_BYTES - WIRE_CHUNK_HEADER_BYTES) / 8,
-	WIRE_CHUNK_COUNT = 256,          /* default pool: 8 MiB */
-	WIRE_STREAM_COUNT = 16384,       /* live threads at most; 1 more is counted as lost */
+	WIRE_CHUNK_COUNT = 256,            /* default pool: 8 MiB */
+	WIRE_STREAM_COUNT = 16384,         /* live threads at most; 1 more is counted as lost */
 	WIRE_NODE_COUNT = 4 * 1024 * 1024, /* default cap; 64 MiB sparse */
 	WIRE_DEPTH_MAX = 1024,
-	WIRE_NONE = 0, /* no chunk / no node / no stream: indices are stored plus 1, nodes count from 1 */
+	WIRE_NONE = 0, /* no chunk / no node / no stream: indices are stored plus 1, nodes count
+			  from 1 */
 };
 
 /* control.state: written by the collector, and by the agent only to WIRE_OFF. */
@@ -47,9 +48,10 @@ enum wire_state {
 
 enum wire_off_reason {
 	WIRE_OFF_NONE = 0,
-	WIRE_OFF_STOPPED = 1,         /* the collector asked for it */
-	WIRE_OFF_COLLECTOR_DEAD = 2,  /* robust futex says the owner died */
-	WIRE_OFF_COLLECTOR_STUCK = 3, /* no drain progress for WIRE_STUCK_NS while somebody waited */
+	WIRE_OFF_STOPPED = 1,        /* the collector asked for it */
+	WIRE_OFF_COLLECTOR_DEAD = 2, /* robust futex says the owner died */
+	WIRE_OFF_COLLECTOR_STUCK =
+		3, /* no drain progress for WIRE_STUCK_NS while somebody waited */
 	WIRE_OFF_NO_MEMORY = 4,
 	WIRE_OFF_INTERNAL = 5,
 };
@@ -83,10 +85,12 @@ struct wire_control {
 	uint8_t pad0[128 - 88];
 
 	/* Collector -> agent. */
-	_Atomic uint32_t state;     /* enum wire_state */
-	_Atomic uint32_t owner;     /* robust futex: tid of the drain thread, FUTEX_OWNER_DIED when gone */
-	_Atomic uint64_t progress;  /* rises with each drain pass that moved or looked at data */
-	_Atomic uint32_t seccomp;   /* not 0: the target has a seccomp filter; the agent makes no system call */
+	_Atomic uint32_t state; /* enum wire_state */
+	_Atomic uint32_t
+		owner; /* robust futex: tid of the drain thread, FUTEX_OWNER_DIED when gone */
+	_Atomic uint64_t progress; /* rises with each drain pass that moved or looked at data */
+	_Atomic uint32_t seccomp;  /* not 0: the target has a seccomp filter; the agent makes no
+				      system call */
 	uint32_t reserved1;
 	uint8_t pad1[64 - 24];
 
@@ -95,16 +99,18 @@ struct wire_control {
 	_Atomic uint32_t pool_free;    /* about how many are free; a hint */
 	_Atomic uint32_t pool_seq;     /* futex: rises when chunks come back while somebody waits */
 	_Atomic uint32_t pool_waiters; /* threads waiting on pool_seq */
-	_Atomic uint32_t asleep;       /* futex: 1 while the collector sleeps; a waiter sets 0 and wakes */
+	_Atomic uint32_t
+		asleep; /* futex: 1 while the collector sleeps; a waiter sets 0 and wakes */
 	uint8_t pad2[64 - 24];
 
 	/* Agent -> collector. */
 	_Atomic uint32_t streams_high; /* streams [0, streams_high) have ever been used */
-	_Atomic uint32_t nodes_next;   /* next free node id (ids from 1); may exceed node_count: clamp */
-	_Atomic uint32_t off_reason;   /* enum wire_off_reason */
-	_Atomic uint32_t agent_ready;  /* 1 once hooks are live */
-	_Atomic uint64_t lost;         /* events lost outside any stream */
-	_Atomic uint64_t agent_bytes;  /* private memory the agent has mapped and touched, about */
+	_Atomic uint32_t
+		nodes_next; /* next free node id (ids from 1); may exceed node_count: clamp */
+	_Atomic uint32_t off_reason;    /* enum wire_off_reason */
+	_Atomic uint32_t agent_ready;   /* 1 once hooks are live */
+	_Atomic uint64_t lost;          /* events lost outside any stream */
+	_Atomic uint64_t agent_bytes;   /* private memory the agent has mapped and touched, about */
 	_Atomic uint64_t thread_serial; /* next serial for a stream */
 	uint8_t pad3[64 - 40];
 };
@@ -114,8 +120,10 @@ _Static_assert(sizeof(struct wire_control) == 320, "control layout");
 enum {
 	WIRE_STREAM_FREE = 0,
 	WIRE_STREAM_ACTIVE = 1,
-	WIRE_STREAM_GONE = 2,   /* set by the collector: the thread no longer exists; the slot may be claimed */
-	WIRE_STREAM_CLOSED = 3, /* set by the agent: the thread pointer was taken over by a new thread */
+	WIRE_STREAM_GONE =
+		2, /* set by the collector: the thread no longer exists; the slot may be claimed */
+	WIRE_STREAM_CLOSED =
+		3, /* set by the agent: the thread pointer was taken over by a new thread */
 };
 
 /*
@@ -126,19 +134,20 @@ enum {
  * emits, sees revoke, takes a fresh chunk, stores head and head_seq+1, then revoke=0.
  */
 struct wire_stream {
-	_Atomic uint32_t state;    /* WIRE_STREAM_* */
-	_Atomic uint32_t tid;      /* as the target's pid namespace sees it */
-	_Atomic uint64_t serial;   /* unique in the session; 0 = none */
-	_Atomic uint32_t head;     /* index+1 of the first chunk of the chain (since head_seq changed) */
+	_Atomic uint32_t state;  /* WIRE_STREAM_* */
+	_Atomic uint32_t tid;    /* as the target's pid namespace sees it */
+	_Atomic uint64_t serial; /* unique in the session; 0 = none */
+	_Atomic uint32_t
+		head; /* index+1 of the first chunk of the chain (since head_seq changed) */
 	_Atomic uint32_t head_seq; /* rises when head is set anew: at start and after a revoke */
 	_Atomic uint32_t busy;
 	_Atomic uint32_t revoke;
-	_Atomic uint32_t lane;     /* 0 the thread itself, 1 its signal handlers inside the agent */
+	_Atomic uint32_t lane; /* 0 the thread itself, 1 its signal handlers inside the agent */
 	uint32_t reserved;
 	/* Counters, written by the owner only (relaxed), read by the collector. */
 	_Atomic uint64_t lost;      /* events dropped */
 	_Atomic uint64_t waited_ns; /* time spent waiting for a chunk */
-	_Atomic uint64_t cut;       /* events whose stack was cut (depth, node cap, bounded steps) */
+	_Atomic uint64_t cut; /* events whose stack was cut (depth, node cap, bounded steps) */
 	_Atomic uint64_t fp_frames; /* frames found by frame pointer */
 	_Atomic uint64_t frames;    /* frames stepped, for statistics */
 	_Atomic uint64_t unwinds;
@@ -147,8 +156,10 @@ struct wire_stream {
 _Static_assert(sizeof(struct wire_stream) == 128, "stream layout");
 
 struct wire_chunk {
-	_Atomic uint32_t next;      /* free: next free chunk + 1. In a stream: the following chunk + 1, set after the last commit */
-	_Atomic uint32_t committed; /* words published; release store by the thread, acquire load by the collector */
+	_Atomic uint32_t next; /* free: next free chunk + 1. In a stream: the following chunk + 1,
+				  set after the last commit */
+	_Atomic uint32_t committed; /* words published; release store by the thread, acquire load by
+				       the collector */
 	_Atomic uint64_t serial;    /* of the stream it belongs to */
 	uint32_t stream;            /* index of that stream */
 	uint8_t pad[WIRE_CHUNK_HEADER_BYTES - 20];
@@ -164,7 +175,7 @@ _Static_assert(sizeof(struct wire_chunk) == WIRE_CHUNK_BYTES, "chunk layout");
 struct wire_node {
 	uint32_t parent;
 	uint32_t module; /* module instance id (from WIRE_EV_MODULE), 0 unknown; WIRE_MODULE_* */
-	uint64_t pc;     /* return address as found; bit 63 set: exact pc (interrupted instruction) */
+	uint64_t pc; /* return address as found; bit 63 set: exact pc (interrupted instruction) */
 };
 _Static_assert(sizeof(struct wire_node) == 16, "node layout");
 
@@ -188,16 +199,17 @@ enum wire_mark {
  */
 enum wire_op {
 	WIRE_OP_NONE = 0,
-	WIRE_OP_ALLOC = 1,         /* 3 words */
-	WIRE_OP_ALLOC_WIDE = 2,    /* 4 words */
-	WIRE_OP_FREE = 3,          /* 2 words: w1 = address */
-	WIRE_OP_FREE_STACK = 4,    /* 3 words: w1 = address, w2 = node << 32 */
-	WIRE_OP_REALLOC_BEGIN = 5, /* 2 words: w1 = old address */
-	WIRE_OP_REALLOC_END = 6,   /* 3 words, as ALLOC: the new block */
+	WIRE_OP_ALLOC = 1,            /* 3 words */
+	WIRE_OP_ALLOC_WIDE = 2,       /* 4 words */
+	WIRE_OP_FREE = 3,             /* 2 words: w1 = address */
+	WIRE_OP_FREE_STACK = 4,       /* 3 words: w1 = address, w2 = node << 32 */
+	WIRE_OP_REALLOC_BEGIN = 5,    /* 2 words: w1 = old address */
+	WIRE_OP_REALLOC_END = 6,      /* 3 words, as ALLOC: the new block */
 	WIRE_OP_REALLOC_END_WIDE = 7, /* 4 words */
-	WIRE_OP_REALLOC_FAIL = 8,  /* 3 words: w1 = size, w2 = node << 32: the old block lives on */
-	WIRE_OP_ALLOC_FAIL = 9,    /* 3 words: w1 = size, w2 = node << 32 */
-	WIRE_OP_EXTRA = 10,        /* w1 = enum wire_extra | words << 16 (all words incl. w0, w1); payload follows */
+	WIRE_OP_REALLOC_FAIL = 8, /* 3 words: w1 = size, w2 = node << 32: the old block lives on */
+	WIRE_OP_ALLOC_FAIL = 9,   /* 3 words: w1 = size, w2 = node << 32 */
+	WIRE_OP_EXTRA = 10, /* w1 = enum wire_extra | words << 16 (all words incl. w0, w1); payload
+			       follows */
 };
 
 /* Which family of entry points; the api field. */
@@ -214,30 +226,37 @@ enum wire_api {
 };
 
 enum wire_extra {
-	WIRE_EV_MODULE = 1,      /* struct wire_ev_module, build-id, path */
-	WIRE_EV_UNMODULE = 2,    /* w2 = module instance id: unmapped */
-	WIRE_EV_THREAD_NAME = 3, /* w2, w3 = 16 bytes of name */
-	WIRE_EV_MMAP = 4,        /* struct wire_ev_map */
-	WIRE_EV_MUNMAP = 5,      /* w2 = address, w3 = length; before the call */
-	WIRE_EV_MUNMAP_FAIL = 6, /* w2 = address, w3 = length: undo */
-	WIRE_EV_MREMAP_BEGIN = 7,/* w2 = address, w3 = old length; before the call */
-	WIRE_EV_MREMAP_END = 8,  /* struct wire_ev_map: the new place; w7 = old address, w8 = old length */
+	WIRE_EV_MODULE = 1,       /* struct wire_ev_module, build-id, path */
+	WIRE_EV_UNMODULE = 2,     /* w2 = module instance id: unmapped */
+	WIRE_EV_THREAD_NAME = 3,  /* w2, w3 = 16 bytes of name */
+	WIRE_EV_MMAP = 4,         /* struct wire_ev_map */
+	WIRE_EV_MUNMAP = 5,       /* w2 = address, w3 = length; before the call */
+	WIRE_EV_MUNMAP_FAIL = 6,  /* w2 = address, w3 = length: undo */
+	WIRE_EV_MREMAP_BEGIN = 7, /* w2 = address, w3 = old length; before the call */
+	WIRE_EV_MREMAP_END =
+		8, /* struct wire_ev_map: the new place; w7 = old address, w8 = old length */
 	WIRE_EV_MREMAP_FAIL = 9, /* w2 = address, w3 = old length: undo */
 	WIRE_EV_MPROTECT = 10,   /* w2 = address, w3 = length, w4 = prot; after success */
-	WIRE_EV_MADVISE = 11,    /* w2 = address, w3 = length, w4 = advice; after success (DONTNEED, FREE, REMOVE only) */
+	WIRE_EV_MADVISE = 11,    /* w2 = address, w3 = length, w4 = advice; after success (DONTNEED,
+				    FREE, REMOVE only) */
 	WIRE_EV_BRK = 12,        /* w2 = old break, w3 = new break, w4 = node; after success */
-	WIRE_EV_FORK = 13,       /* w2 = 0, before the call: orders the child's inherited live set */
-	WIRE_EV_FORKED = 14,     /* w2 = child pid (or 0 if it failed), after */
-	WIRE_EV_EXEC = 15,       /* before the call */
-	WIRE_EV_EXEC_FAIL = 16,  /* it returned */
-	WIRE_EV_EXIT = 17,       /* w2 = status, w3 = enum wire_exit_how; before the call */
+	WIRE_EV_FORK = 13,      /* w2 = 0, before the call: orders the child's inherited live set */
+	WIRE_EV_FORKED = 14,    /* w2 = child pid (or 0 if it failed), after */
+	WIRE_EV_EXEC = 15,      /* before the call */
+	WIRE_EV_EXEC_FAIL = 16, /* it returned */
+	WIRE_EV_EXIT = 17,      /* w2 = status, w3 = enum wire_exit_how; before the call */
 	WIRE_EV_THREAD_EXIT = 18, /* best effort */
-	WIRE_EV_UNHOOKED = 19,   /* w2.. = text: an allocator that could not be hooked */
-	WIRE_EV_THREAD = 20,     /* w2 = tid, w3 = serial: from here on this stream's events are another
-				  * thread's (the old one ended, the new one has its thread pointer) */
+	WIRE_EV_UNHOOKED = 19,    /* w2.. = text: an allocator that could not be hooked */
+	WIRE_EV_THREAD = 20, /* w2 = tid, w3 = serial: from here on this stream's events are another
+			      * thread's (the old one ended, the new one has its thread pointer) */
 };
 
-enum wire_exit_how { WIRE_EXIT_EXIT = 0, WIRE_EXIT_UNDERSCORE = 1, WIRE_EXIT_QUICK = 2, WIRE_EXIT_ABORT = 3 };
+enum wire_exit_how {
+	WIRE_EXIT_EXIT = 0,
+	WIRE_EXIT_UNDERSCORE = 1,
+	WIRE_EXIT_QUICK = 2,
+	WIRE_EXIT_ABORT = 3
+};
 
 /* Payload from w2 on. */
 struct wire_ev_module {
@@ -247,13 +266,13 @@ struct wire_ev_module {
 	uint64_t end;
 	uint32_t build_id_bytes; /* at most 64 */
 	uint32_t path_bytes;     /* at most 4096; "" = main program, "[vdso]" */
-	/* build-id padded to 8 bytes, then the path padded to 8 bytes */
+				 /* build-id padded to 8 bytes, then the path padded to 8 bytes */
 };
 struct wire_ev_map {
 	uint64_t address;
 	uint64_t bytes;
 	uint32_t prot;
-	uint32_t flags; /* mmap's flags */
+	uint32_t flags;       /* mmap's flags */
 	uint64_t node_and_fd; /* node << 32 | (fd + 1) & 0xffffffff: 0 = no file */
 	uint64_t offset;
 };
