@@ -83,22 +83,23 @@ static bool is_full(int code)
 	return code == -ENOSPC || code == -EDQUOT || code == -EFBIG;
 }
 
-static void count_unstored(struct sink *s, const struct sink_batch *batch)
+/* Count the events of a batch: all, or those that were left out when it was packed. */
+static void count_unstored(struct sink *s, const struct sink_batch *batch, bool written)
 {
-	for (size_t i = 0; i < batch->count; i++)
-		if (batch->parts[i].header.type == FORMAT_EVENTS && !batch->journal)
-			atomic_fetch_add(&s->unstored, batch->parts[i].header.count);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct sink_part *part = &batch->parts[i];
+		if (part->header.type == FORMAT_EVENTS && !batch->journal &&
+		    !(written && part->packed))
+			atomic_fetch_add(&s->unstored, part->header.count);
+	}
 }
 
 /* Pack one block behind those packed; events that would exceed the limit are left out. */
 static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part *part)
 {
 	bool events = part->header.type == FORMAT_EVENTS || part->header.type == FORMAT_ADDRESSES;
-	if (events && !batch->journal && atomic_load(&s->events_stopped)) {
-		if (part->header.type == FORMAT_EVENTS)
-			atomic_fetch_add(&s->unstored, part->header.count);
+	if (events && !batch->journal && atomic_load(&s->events_stopped))
 		return;
-	}
 	size_t before = s->packed.used;
 	if (batch->journal)
 		part->header.flags |= FORMAT_JOURNAL;
@@ -112,10 +113,9 @@ static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part
 	    s->sealed_end + s->packed.used > s->max_bytes) {
 		s->packed.used = before;
 		atomic_store(&s->events_stopped, true);
-		if (part->header.type == FORMAT_EVENTS)
-			atomic_fetch_add(&s->unstored, part->header.count);
 		return;
 	}
+	part->packed = true;
 	if (batch->journal)
 		s->journal_sequence++;
 	else
@@ -149,7 +149,7 @@ static void cut_at_sealed_end(struct sink *s)
 	s->journal_off = true;
 }
 
-static void write_sealed(struct sink *s)
+static int write_sealed(struct sink *s)
 {
 	uint64_t end = s->sealed_end + s->packed.used;
 	if (journal_make_way(&s->journal, end) < 0) {
@@ -160,10 +160,11 @@ static void write_sealed(struct sink *s)
 	if (rc == 0) {
 		s->sealed_end = end;
 		atomic_store(&s->bytes, end);
-		return;
+		return 0;
 	}
 	set_error(s, rc);
 	cut_at_sealed_end(s);
+	return rc;
 }
 
 static bool has_end(const struct sink_batch *batch)
@@ -174,28 +175,25 @@ static bool has_end(const struct sink_batch *batch)
 	return false;
 }
 
-static void write_batch(struct sink *s, struct sink_batch *batch)
+/* true: what was packed is in the file. */
+static bool write_batch(struct sink *s, struct sink_batch *batch)
 {
 	int error = sink_error(s);
-	if (error < 0 && !(is_full(error) && has_end(batch))) {
-		count_unstored(s, batch);
-		return;
-	}
-	uint32_t sequence = s->sequence;
+	if (error < 0 && !(is_full(error) && has_end(batch)))
+		return false;
 	s->packed.used = 0;
 	for (size_t i = 0; i < batch->count; i++)
 		pack_part(s, batch, &batch->parts[i]);
 	if (s->packed.failed) {
 		set_error(s, -ENOMEM);
-		s->sequence = sequence;
-		return;
+		return false;
 	}
 	if (s->packed.used == 0)
-		return;
-	if (batch->journal)
-		write_journal(s, batch->replace);
-	else
-		write_sealed(s);
+		return true;
+	if (!batch->journal)
+		return write_sealed(s) == 0;
+	write_journal(s, batch->replace);
+	return true;
 }
 
 /* The next batch, or NULL when there will be none. */
@@ -248,7 +246,7 @@ static void *run(void *argument)
 			finish(s);
 			return NULL;
 		}
-		write_batch(s, batch);
+		count_unstored(s, batch, write_batch(s, batch));
 		sink_batch_free(batch);
 		pthread_mutex_lock(&s->lock);
 		s->queued--;
@@ -257,16 +255,23 @@ static void *run(void *argument)
 	}
 }
 
-/* Room in the queue, or false after seconds without any. Called with the lock held. */
-static bool wait_for_room(struct sink *s)
+/* Fewer than this in the queue, or false after seconds without. Called with the lock held. */
+static bool wait_for_fewer(struct sink *s, uint32_t batches)
 {
 	struct timespec deadline;
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_sec += SINK_PATIENCE_S;
-	while (s->queued >= s->queue_blocks)
+	while (s->queued >= batches)
 		if (pthread_cond_timedwait(&s->drained, &s->lock, &deadline) == ETIMEDOUT)
-			return s->queued < s->queue_blocks;
+			return s->queued < batches;
 	return true;
+}
+
+void sink_drain(struct sink *s)
+{
+	pthread_mutex_lock(&s->lock);
+	wait_for_fewer(s, 1);
+	pthread_mutex_unlock(&s->lock);
 }
 
 int sink_put(struct sink *s, struct sink_batch *batch)
@@ -276,7 +281,8 @@ int sink_put(struct sink *s, struct sink_batch *batch)
 		return sink_error(s);
 	}
 	pthread_mutex_lock(&s->lock);
-	bool refused = batch->journal ? s->queued >= s->queue_blocks : !wait_for_room(s);
+	bool refused =
+		batch->journal ? s->queued >= s->queue_blocks : !wait_for_fewer(s, s->queue_blocks);
 	if (!refused) {
 		if (s->last)
 			s->last->next = batch;
@@ -293,7 +299,7 @@ int sink_put(struct sink *s, struct sink_batch *batch)
 	}
 	if (refused) {
 		set_error(s, -ETIMEDOUT);
-		count_unstored(s, batch);
+		count_unstored(s, batch, false);
 		sink_batch_free(batch);
 	}
 	return sink_error(s);

@@ -20,6 +20,7 @@ enum { SINK_BATCH_PARTS = 10 };
 struct sink_part {
 	struct format_block_header header; /* type, section, flags, summary */
 	struct bytes raw;
+	bool packed; /* for the thread: it was not left out */
 };
 
 /* Blocks that are written together. */
@@ -48,6 +49,9 @@ struct sink_batch *sink_batch_free(struct sink_batch *batch);
  * error like others. 0 or the sticky error.
  */
 int sink_put(struct sink *s, struct sink_batch *batch);
+
+/* Wait until everything handed over is written, or the disk takes nothing for seconds. */
+void sink_drain(struct sink *s);
 
 /* Thread-safe. */
 int sink_error(const struct sink *s);

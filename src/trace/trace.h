@@ -53,7 +53,7 @@ int trace_writer_symbols(struct trace_writer *w, const struct trace_symbol *symb
  * this process. Costs nothing when nothing is new; never waits.
  */
 int trace_writer_tick(struct trace_writer *w);
-/* Ends the section. */
+/* Ends the section. events_not_stored is filled in here if the caller counted less. */
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end);
 /* Bytes in the file so far; events not stored because of max_bytes or a full disk. Thread-safe. */
 uint64_t trace_writer_bytes(const struct trace_writer *w);

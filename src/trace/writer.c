@@ -381,13 +381,19 @@ int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 {
 	if (!w->open)
 		return check_open(w);
-	struct sink_batch *batch = seal_all(w);
+	sink_put(w->sink, seal_all(w));
 	w->open = false;
+	/* Only when all is written it is known how much is not. */
+	sink_drain(w->sink);
+	struct trace_end counted = *end;
+	if (counted.events_not_stored < sink_unstored(w->sink))
+		counted.events_not_stored = sink_unstored(w->sink);
+	struct sink_batch *batch = sink_batch_new();
 	if (!batch)
 		return sink_put(w->sink, NULL);
 	struct sink_part *part = sink_batch_add(batch, FORMAT_END, w->section++);
 	part->header.end_ns = end->duration_ns;
-	rows_put_end(&part->raw, end);
+	rows_put_end(&part->raw, &counted);
 	return put_payload(w, batch, part);
 }
 
