@@ -129,6 +129,17 @@ int history_birth(struct history *history, uint64_t block_id, const struct trace
 	return 0;
 }
 
+/* Whether the thread acts in events [from, end) of a part. */
+static bool acts_within(const struct history_part *part, uint64_t from, uint64_t end,
+			uint32_t thread_id)
+{
+	for (uint64_t i = from; i < end; i++) {
+		if (part->events[i].thread_id == thread_id && is_act(&part->events[i]))
+			return true;
+	}
+	return false;
+}
+
 int history_idle_since_birth(struct history *history, uint64_t block_id, uint32_t thread_id,
 			     uint64_t end, bool *ret, struct tm_error *err)
 {
@@ -138,46 +149,44 @@ int history_idle_since_birth(struct history *history, uint64_t block_id, uint32_
 	if (rc || !birth || birth->thread_id != thread_id)
 		return rc;
 	size_t index = first_beyond(history, block_id, true) - 1;
-	for (;; index++) {
+	for (; index < trace_reader_event_block_count(history->reader); index++) {
 		const struct history_part *part;
-		if (index >= trace_reader_event_block_count(history->reader))
-			break;
 		rc = history_part(history, index, &part, err);
 		if (rc)
 			return rc;
-		for (uint64_t i = 0; i < part->facts.event_count; i++) {
-			const struct trace_event *event = &part->events[i];
-			if (part->facts.first_event + i >= end)
-				goto idle;
-			if (birth && event == birth)
-				birth = NULL; /* from here on */
-			else if (!birth && event->thread_id == thread_id && is_act(event))
-				return 0;
-		}
+		uint64_t first = part->facts.first_event, count = part->facts.event_count;
+		if (first >= end)
+			break;
+		uint64_t from = birth ? (uint64_t)(birth - part->events) + 1 : 0;
+		birth = NULL; /* later parts count from their first event */
+		if (acts_within(part, from, end - first < count ? end - first : count, thread_id))
+			return 0;
 	}
-idle:
 	*ret = true;
 	return 0;
 }
 
-int history_last_of_thread(struct history *history, uint32_t thread_id, uint64_t end,
-			   const struct trace_event **ret, struct tm_error *err)
+static bool is_realloc(const struct trace_event *event)
+{
+	return event->op == TRACE_REALLOC_FREE || event->op == TRACE_REALLOC_ALLOC ||
+	       event->op == TRACE_REALLOC_UNDO;
+}
+
+int history_last_realloc(struct history *history, uint32_t thread_id, uint64_t end,
+			 const struct trace_event **ret, struct tm_error *err)
 {
 	*ret = NULL;
-	if (end == 0)
-		return 0;
-	size_t index = history_index_of_event(history, end - 1);
-	for (index++; index-- > 0;) {
+	size_t count = trace_reader_event_block_count(history->reader);
+	size_t index = history_index_of_event(history, end);
+	for (index = index < count ? index + 1 : count; index-- > 0;) {
 		const struct history_part *part;
-		if (index >= trace_reader_event_block_count(history->reader))
-			continue;
 		int rc = history_part(history, index, &part, err);
 		if (rc)
 			return rc;
 		for (uint64_t i = part->facts.event_count; i-- > 0;) {
 			const struct trace_event *event = &part->events[i];
 			if (part->facts.first_event + i < end && event->thread_id == thread_id &&
-			    is_act(event)) {
+			    is_realloc(event)) {
 				*ret = event;
 				return 0;
 			}

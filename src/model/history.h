@@ -40,6 +40,6 @@ TM_MUST_CHECK int history_birth(struct history *history, uint64_t block_id,
 TM_MUST_CHECK int history_idle_since_birth(struct history *history, uint64_t block_id,
 					   uint32_t thread_id, uint64_t end, bool *ret,
 					   struct tm_error *err);
-/* The thread's last heap event before event `end`, or NULL. Borrowed likewise. */
-TM_MUST_CHECK int history_last_of_thread(struct history *history, uint32_t thread_id, uint64_t end,
-					 const struct trace_event **ret, struct tm_error *err);
+/* The thread's last half of a realloc before event `end`, or NULL. Borrowed likewise. */
+TM_MUST_CHECK int history_last_realloc(struct history *history, uint32_t thread_id, uint64_t end,
+				       const struct trace_event **ret, struct tm_error *err);

@@ -4,9 +4,6 @@
  * up to the end of the last one, and replays the few events after it. Frees
  * there may end blocks whose birth lies before; the trace says their stack and
  * size, or the event block of their birth does.
- *
- * What was live at the sample with the largest RSS is found by replaying the
- * slice that the sample falls into, up to its time.
  */
 #include <errno.h>
 
@@ -19,10 +16,8 @@ struct loader {
 	struct history history;
 	size_t stack_count;
 	uint32_t slice_count;
+	uint64_t first_event, first_block; /* that the slices do not cover */
 	struct tm_error *err;
-	/* The state before the slice that holds the sample with the largest RSS. */
-	uint64_t rss_events, rss_allocations, rss_live_bytes, rss_now_us;
-	bool rss_passed; /* a slice ended after that sample */
 };
 
 /* ---- slices ---- */
@@ -80,22 +75,6 @@ static int add_row(struct loader *l, const struct trace_slice_row *row)
 	return 0;
 }
 
-/* The moment of the sample lies after this slice, or in it, or was before. */
-static void pass_rss(struct loader *l, const struct trace_slice *slice)
-{
-	const struct model *m = l->m;
-	if (l->rss_passed)
-		return;
-	if (slice->end_ns / 1000 > m->rss.time_us) {
-		l->rss_passed = true;
-		return;
-	}
-	l->rss_events = slice->first_event + slice->event_count;
-	l->rss_allocations = m->allocations;
-	l->rss_live_bytes = m->live_bytes;
-	l->rss_now_us = slice->end_ns / 1000;
-}
-
 static int add_slice(void *ctx, const struct trace_slice *slice)
 {
 	struct loader *l = ctx;
@@ -119,7 +98,11 @@ static int add_slice(void *ctx, const struct trace_slice *slice)
 	m->freed_unseen = slice->freed_unseen;
 	m->freed_older = slice->freed_older;
 	l->slice_count++;
-	pass_rss(l, slice);
+	/* Later slices repeat it; the one of the largest sample of all is meant. */
+	if (!m->rss.heap_known && slice->rss_time_ns / 1000 == m->rss.time_us) {
+		m->rss.heap_known = true;
+		m->rss.heap_bytes = slice->rss_heap_bytes;
+	}
 	return 0;
 }
 
@@ -145,6 +128,12 @@ static bool thread_is_new(const struct model *m, uint32_t thread_id)
 {
 	return !threads_has(&m->threads, thread_id) ||
 	       threads_at(&m->threads, thread_id)->last_block == 0;
+}
+
+/* Whether this thread began a realloc in what was replayed. */
+static bool has_pending(const struct model *m, uint32_t thread_id)
+{
+	return threads_has(&m->threads, thread_id) && threads_at(&m->threads, thread_id)->pending;
 }
 
 /* Stack and size of an old block; false if the trace does not know them. */
@@ -176,18 +165,18 @@ static bool may_end(const struct model *m, const struct trace_event *birth)
 	return stack->base_blocks > 0 && stack->base_bytes >= birth->size_bytes;
 }
 
-static int adopt_ending(struct loader *l, struct model *m, uint64_t first_event,
-			const struct trace_event *event)
+static int adopt_ending(struct loader *l, const struct trace_event *event)
 {
+	struct model *m = l->m;
 	struct trace_event birth;
 	bool known;
 	int rc = find_birth(l, event, &birth, &known);
-	if (rc || !known || birth.stack_id >= l->stack_count || (m == l->m && !may_end(m, &birth)))
+	if (rc || !known || !may_end(m, &birth))
 		return rc;
 	bool idle = false;
 	if (event->op == TRACE_FREE && thread_is_new(m, event->thread_id)) {
 		rc = history_idle_since_birth(&l->history, event->block_id, event->thread_id,
-					      first_event, &idle, l->err);
+					      l->first_event, &idle, l->err);
 		if (rc)
 			return rc;
 	}
@@ -199,11 +188,10 @@ static int adopt_ending(struct loader *l, struct model *m, uint64_t first_event,
 }
 
 /* A realloc that began before the replay and failed in it. */
-static int adopt_undone(struct loader *l, struct model *m, uint64_t first_event,
-			const struct trace_event *event)
+static int adopt_undone(struct loader *l, const struct trace_event *event)
 {
 	const struct trace_event *last;
-	int rc = history_last_of_thread(&l->history, event->thread_id, first_event, &last, l->err);
+	int rc = history_last_realloc(&l->history, event->thread_id, l->first_event, &last, l->err);
 	if (rc || !last || last->op != TRACE_REALLOC_FREE || last->block_id == TRACE_NO_BLOCK)
 		return rc;
 	struct trace_event birth, ended = *last;
@@ -212,22 +200,22 @@ static int adopt_undone(struct loader *l, struct model *m, uint64_t first_event,
 	if (rc || !known || birth.stack_id >= l->stack_count)
 		return rc;
 	birth.block_id = ended.block_id;
-	if (model_adopt_pending(m, &birth, event->thread_id))
+	if (model_adopt_pending(l->m, &birth, event->thread_id))
 		return tm_fail(l->err, -ENOMEM, "no memory to replay the trace");
 	return 0;
 }
 
-static int replay_one(struct loader *l, struct model *m, uint64_t first_event, uint64_t first_block,
-		      const struct trace_event *event)
+static int replay_one(struct loader *l, const struct trace_event *event)
 {
+	struct model *m = l->m;
 	struct trace_event copy = *event;
 	int rc = check_event(l, event);
 	bool ends = event->op == TRACE_FREE || event->op == TRACE_REALLOC_FREE ||
 		    event->op == TRACE_FREE_UNSEEN;
-	if (!rc && ends && event->block_id < first_block)
-		rc = adopt_ending(l, m, first_event, event);
-	else if (!rc && event->op == TRACE_REALLOC_UNDO && thread_is_new(m, event->thread_id))
-		rc = adopt_undone(l, m, first_event, event);
+	if (!rc && ends && event->block_id < l->first_block)
+		rc = adopt_ending(l, event);
+	else if (!rc && event->op == TRACE_REALLOC_UNDO && !has_pending(m, event->thread_id))
+		rc = adopt_undone(l, event);
 	if (!rc)
 		rc = model_apply(m, &copy, 1, l->err);
 	if (!rc && model_slice_due(m))
@@ -235,11 +223,11 @@ static int replay_one(struct loader *l, struct model *m, uint64_t first_event, u
 	return rc;
 }
 
-/* All events from m->events on, up to and including those of until_us. */
-static int replay(struct loader *l, struct model *m, uint64_t until_us)
+/* All events that the slices do not cover. */
+static int replay(struct loader *l)
 {
-	uint64_t first_event = m->events;
-	uint64_t first_block = m->allocations;
+	uint64_t first_event = l->first_event = l->m->events;
+	l->first_block = l->m->allocations;
 	size_t count = trace_reader_event_block_count(l->reader);
 	for (size_t i = history_index_of_event(&l->history, first_event); i < count; i++) {
 		uint64_t done = 0;
@@ -253,9 +241,7 @@ static int replay(struct loader *l, struct model *m, uint64_t until_us)
 				done = first_event - part->facts.first_event;
 			if (done >= part->facts.event_count)
 				break;
-			if (part->events[done].time_ns / 1000 > until_us)
-				return 0;
-			rc = replay_one(l, m, first_event, first_block, &part->events[done]);
+			rc = replay_one(l, &part->events[done]);
 			if (rc)
 				return rc;
 		}
@@ -263,31 +249,7 @@ static int replay(struct loader *l, struct model *m, uint64_t until_us)
 	return 0;
 }
 
-/* ---- the sample with the largest RSS ---- */
-
-static int find_rss_heap(struct loader *l)
-{
-	struct model *m = l->m;
-	if (!l->rss_passed || m->rss.heap_known)
-		return 0;
-	struct model *probe;
-	int rc = model_new(NULL, &probe, l->err);
-	if (rc)
-		return rc;
-	probe->by_block = true;
-	probe->events = l->rss_events;
-	probe->allocations = l->rss_allocations;
-	probe->live_bytes = l->rss_live_bytes;
-	probe->now_us = l->rss_now_us;
-	model_slice_begin(probe, 1);
-	rc = replay(l, probe, m->rss.time_us);
-	if (!rc) {
-		m->rss.heap_known = true;
-		m->rss.heap_bytes = probe->live_bytes;
-	}
-	model_free(probe);
-	return rc;
-}
+/* ---- the two ways ---- */
 
 /* Samples first, then mappings: what was mapped at the largest sample comes out of itself. */
 static int add_samples_and_maps(struct loader *l)
@@ -307,8 +269,6 @@ static int add_samples_and_maps(struct loader *l)
 	return rc;
 }
 
-/* ---- the two ways ---- */
-
 static int load_aggregates(struct loader *l)
 {
 	int rc = trace_reader_slices(l->reader, add_slice, l, l->err);
@@ -316,8 +276,7 @@ static int load_aggregates(struct loader *l)
 		return rc;
 	l->m->loaded = l->slice_count > 0;
 	model_slice_begin(l->m, l->slice_count > 0);
-	rc = find_rss_heap(l);
-	return rc ? rc : replay(l, l->m, UINT64_MAX);
+	return replay(l);
 }
 
 static int rebuild(struct loader *l)

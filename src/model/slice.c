@@ -290,6 +290,8 @@ static void fill_slice(const struct model *m, struct trace_slice *ret)
 		.peak_time_ns = m->peak_us * 1000,
 		.freed_unseen = m->freed_unseen,
 		.freed_older = m->freed_older,
+		.rss_time_ns = m->rss.heap_known ? m->rss.time_us * 1000 : 0,
+		.rss_heap_bytes = m->rss.heap_known ? m->rss.heap_bytes : 0,
 		.row_count = m->stacks.touched_count,
 		.rows = m->out.rows,
 	};

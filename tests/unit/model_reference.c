@@ -314,6 +314,17 @@ static void free_event(struct ref_source *source, const struct ref_model *ref,
 	}
 }
 
+/* Where a block begins, or comes back after a failed realloc; 0 if none does. */
+static uint64_t birth_place(const struct ref_model *ref, const struct trace_event *event)
+{
+	const struct ref_thread *thread = &ref->threads[event->thread_id];
+	if (event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC)
+		return event->address;
+	if (event->op == TRACE_REALLOC_UNDO && thread->pending)
+		return ref->blocks[thread->pending_block].address;
+	return 0;
+}
+
 size_t ref_make(struct ref_source *source, const struct ref_model *ref, struct trace_event ret[2])
 {
 	struct trace_event event = {.thread_id = (uint32_t)ref_random(source, REF_THREADS)};
@@ -329,10 +340,10 @@ size_t ref_make(struct ref_source *source, const struct ref_model *ref, struct t
 		free_event(source, ref, &event);
 	if (event.op == TRACE_ALLOC_FAIL)
 		event.address = 0;
-	bool births = event.op == TRACE_ALLOC || event.op == TRACE_REALLOC_ALLOC;
-	if (source->honest && births && ref_is_live(ref, event.address)) {
+	uint64_t place = birth_place(ref, &event);
+	if (source->honest && place && ref_is_live(ref, place)) {
 		ret[0] = (struct trace_event){.time_ns = event.time_ns,
-					      .address = event.address,
+					      .address = place,
 					      .thread_id = event.thread_id,
 					      .op = TRACE_FREE_UNSEEN};
 		ret[1] = event;

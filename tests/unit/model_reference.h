@@ -67,12 +67,13 @@ uint64_t ref_live_bytes(const struct ref_model *ref);
 uint64_t ref_live_blocks(const struct ref_model *ref);
 bool ref_is_live(const struct ref_model *ref, uint64_t address);
 
-/* A reproducible stream of events that does everything a program can do, and some that it cannot. */
+/* A reproducible stream of events that does everything a program can do, and some that it cannot.
+ */
 struct ref_source {
 	uint64_t random;
 	uint64_t time_ns;
-	uint32_t addresses; /* how many different ones */
-	bool honest;        /* an allocation on a live address is preceded by FREE_UNSEEN */
+	uint32_t addresses;  /* how many different ones */
+	bool honest;         /* a block that begins on a live address is preceded by FREE_UNSEEN */
 	uint32_t in_realloc; /* bit per thread */
 };
 uint64_t ref_random(struct ref_source *source, uint64_t below);
