@@ -86,12 +86,11 @@ static bool take_value(struct request *request, struct args *args, int id, const
 		return true;
 	case OPT_TIME_LIMIT:
 		return units_parse_duration(value, &run->time_limit_ns, &err) ? complain(&err)
-									       : true;
+									      : true;
 	case OPT_DELAY:
 		return units_parse_duration(value, &run->delay_ns, &err) ? complain(&err) : true;
 	case OPT_MAX_FILE_SIZE:
-		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err)
-									     : true;
+		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err) : true;
 	case OPT_DEPTH:
 		if (!args_number(args, "depth", value, WIRE_DEPTH_MAX, &number))
 			return false;

@@ -109,7 +109,8 @@ void admit_drop_starters(struct session *session)
 	enum starter_role best = STARTER_STARTER;
 	for (size_t i = 0; i < session->process_count; i++) {
 		enum starter_role role = session->processes[i].role;
-		if (role == STARTER_PROGRAM || (role == STARTER_BUILD_TOOL && best != STARTER_PROGRAM))
+		if (role == STARTER_PROGRAM ||
+		    (role == STARTER_BUILD_TOOL && best != STARTER_PROGRAM))
 			best = role;
 	}
 	for (size_t i = 0; i < session->process_count && !session->options->children; i++) {

@@ -146,17 +146,16 @@ static void accept_peers(struct session *session)
 static void expire_peers(struct session *session, uint64_t now_ns)
 {
 	for (int i = 0; i < SESSION_PEERS; i++)
-		if (session->peers[i].fd >= 0 &&
-		    now_ns - session->peers[i].since_ns > GREETING_NS)
+		if (session->peers[i].fd >= 0 && now_ns - session->peers[i].since_ns > GREETING_NS)
 			drop_peer(&session->peers[i]);
 }
 
 static struct section_ending ending_of(int wait_status)
 {
 	bool by_signal = WIFSIGNALED(wait_status);
-	return (struct section_ending){
-		.cause = by_signal ? TRACE_END_SIGNAL : TRACE_END_EXIT,
-		.status = by_signal ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status)};
+	return (struct section_ending){.cause = by_signal ? TRACE_END_SIGNAL : TRACE_END_EXIT,
+				       .status = by_signal ? WTERMSIG(wait_status)
+							   : WEXITSTATUS(wait_status)};
 }
 
 /* Processes that are not our children: newer kernels tell how they ended, older only that. */
@@ -305,7 +304,8 @@ static void loop(struct session *session)
 	if (!first_ended)
 		end_first(session);
 	/* What the program left running is recorded no longer: our exit is its exit. */
-	stop_all(session, TRACE_END_DETACHED, "It was still running when the program that had started it ended.");
+	stop_all(session, TRACE_END_DETACHED,
+		 "It was still running when the program that had started it ended.");
 }
 
 /* ---- after it ended ---- */

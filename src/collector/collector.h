@@ -30,10 +30,10 @@ struct collector_options {
 	bool or_run;            /* what cannot be recorded runs unrecorded */
 	bool children;          /* every descendant gets a trace */
 	bool free_stacks, no_addresses, no_symbols;
-	uint32_t depth;          /* 0 = all */
-	uint64_t time_limit_ns;  /* 0 = none */
+	uint32_t depth;         /* 0 = all */
+	uint64_t time_limit_ns; /* 0 = none */
 	uint64_t delay_ns;
-	uint64_t max_file_bytes; /* 0 = no limit */
+	uint64_t max_file_bytes;      /* 0 = no limit */
 	collector_started_fn started; /* may be NULL */
 	void *ctx;
 };
@@ -47,17 +47,17 @@ struct collector_trace {
 	struct model_totals totals; /* of the last image */
 	struct trace_end end;
 	uint64_t bad_events;
-	char unhooked[120];   /* an allocator that could not be hooked, or "" */
-	bool own_malloc;      /* the executable defines malloc itself */
-	bool sanitizer;       /* it is built with AddressSanitizer or one of its kin */
+	char unhooked[120];      /* an allocator that could not be hooked, or "" */
+	bool own_malloc;         /* the executable defines malloc itself */
+	bool sanitizer;          /* it is built with AddressSanitizer or one of its kin */
 	struct tm_error problem; /* code 0: none */
 };
 
 struct collector_result {
-	bool ran;         /* the program was started */
-	bool recorded;    /* and at least one image of it was recorded */
-	int wait_status;  /* as waitpid gives it, when it ran */
-	int exit_status;  /* when it did not run: 125, 126 or 127 */
+	bool ran;        /* the program was started */
+	bool recorded;   /* and at least one image of it was recorded */
+	int wait_status; /* as waitpid gives it, when it ran */
+	int exit_status; /* when it did not run: 125, 126 or 127 */
 	uint64_t duration_ns;
 	struct collector_trace *traces; /* largest first */
 	size_t trace_count;

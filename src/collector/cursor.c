@@ -41,7 +41,8 @@ void cursors_done(struct cursors *cursors)
 	*cursors = (struct cursors){0};
 }
 
-/* The chunk becomes the newest of the chain. False: no such chunk, or it is somewhere else already. */
+/* The chunk becomes the newest of the chain. False: no such chunk, or it is somewhere else already.
+ */
 static bool enter_chunk(struct cursors *cursors, struct cursor *cursor, uint32_t chunk)
 {
 	if (chunk == WIRE_NONE || chunk > cursors->map->chunk_count ||
@@ -66,8 +67,8 @@ static uint32_t new_words(struct cursors *cursors, struct cursor *cursor)
 {
 	uint32_t index = cursor->last_chunk - 1;
 	/* Pairs with the release in wire_chunk_commit(). */
-	uint32_t committed = atomic_load_explicit(&cursors->map->chunks[index].committed,
-						  memory_order_acquire);
+	uint32_t committed =
+		atomic_load_explicit(&cursors->map->chunks[index].committed, memory_order_acquire);
 	uint32_t seen = cursors->chunk_words[index];
 	if (committed > WIRE_CHUNK_WORDS || committed < seen) {
 		cursors->bad++;
@@ -93,21 +94,20 @@ static uint64_t look_ahead(struct cursors *cursors, struct cursor *cursor)
 	return words;
 }
 
-static void begin_stream(struct cursors *cursors, uint32_t slot, uint32_t head_seq,
-			 cursor_fn begin, void *ctx)
+static void begin_stream(struct cursors *cursors, uint32_t slot, uint32_t head_seq, cursor_fn begin,
+			 void *ctx)
 {
 	struct cursor *cursor = &cursors->all[slot];
 	struct wire_stream *stream = &cursors->map->streams[slot];
 	uint64_t serial = atomic_load_explicit(&stream->serial, memory_order_relaxed);
 	if (!serial)
 		return;
-	*cursor = (struct cursor){.serial = serial, .slot = slot, .head_seq = head_seq,
-				  .stamp = CURSOR_DRY};
+	*cursor = (struct cursor){
+		.serial = serial, .slot = slot, .head_seq = head_seq, .stamp = CURSOR_DRY};
 	cursor->tid = atomic_load_explicit(&stream->tid, memory_order_relaxed);
 	cursor->lane = atomic_load_explicit(&stream->lane, memory_order_relaxed);
 	cursors->followed[cursors->followed_count++] = slot;
-	enter_chunk(cursors, cursor,
-		    atomic_load_explicit(&stream->head, memory_order_relaxed));
+	enter_chunk(cursors, cursor, atomic_load_explicit(&stream->head, memory_order_relaxed));
 	begin(ctx, cursor);
 }
 
@@ -122,8 +122,8 @@ static void find_new_streams(struct cursors *cursors, cursor_fn begin, void *ctx
 		if (cursor->serial)
 			continue;
 		/* Pairs with the release of head_seq in the agent, after head and serial. */
-		uint32_t head_seq = atomic_load_explicit(&map->streams[slot].head_seq,
-							 memory_order_acquire);
+		uint32_t head_seq =
+			atomic_load_explicit(&map->streams[slot].head_seq, memory_order_acquire);
 		if (head_seq != cursor->head_seq)
 			begin_stream(cursors, slot, head_seq, begin, ctx);
 	}
@@ -141,7 +141,8 @@ static void check_revoke(struct cursors *cursors, struct cursor *cursor)
 		cursor->final = true;
 	} else if (cursor->revoking && !cursor->final &&
 		   !atomic_load_explicit(&stream->busy, memory_order_acquire)) {
-		/* Not busy after the barrier: when it next emits it sees revoke and takes another. */
+		/* Not busy after the barrier: when it next emits it sees revoke and takes another.
+		 */
 		cursor->final = true;
 	}
 }

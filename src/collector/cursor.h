@@ -25,9 +25,9 @@
 enum { CURSOR_TAKEN_MAX = 8 };
 
 struct cursor {
-	const uint64_t *at;  /* next unread word of the present chunk */
-	const uint64_t *end; /* end of its words in the second snapshot */
-	uint64_t stamp;      /* full stamp of the event at `at`; CURSOR_DRY: none */
+	const uint64_t *at;    /* next unread word of the present chunk */
+	const uint64_t *end;   /* end of its words in the second snapshot */
+	uint64_t stamp;        /* full stamp of the event at `at`; CURSOR_DRY: none */
 	uint64_t first_words;  /* unread words of the first snapshot */
 	uint64_t second_words; /* unread words of the second snapshot, the first's included */
 	uint64_t serial;       /* of the stream; 0: this slot is not followed */
@@ -39,26 +39,26 @@ struct cursor {
 	uint32_t head_seq;
 	uint32_t tid, lane;
 	uint32_t idle_passes; /* snapshots in a row that brought nothing */
-	bool revoking;  /* asked for the chunk; it is not ours yet */
-	bool final;     /* nothing more comes in this chain */
-	bool gone;      /* the thread no longer exists */
-	bool ended;     /* and that has been told */
-	bool broken;    /* the chain made no sense: read no further */
+	bool revoking;        /* asked for the chunk; it is not ours yet */
+	bool final;           /* nothing more comes in this chain */
+	bool gone;            /* the thread no longer exists */
+	bool ended;           /* and that has been told */
+	bool broken;          /* the chain made no sense: read no further */
 	uint8_t taken_count;
 	const uint64_t *taken[CURSOR_TAKEN_MAX]; /* events already applied out of order */
 };
 
 struct cursors {
 	const struct wire_map *map;
-	struct cursor *all;     /* one per stream slot */
-	uint32_t *followed;     /* slots with serial != 0, in any order */
+	struct cursor *all; /* one per stream slot */
+	uint32_t *followed; /* slots with serial != 0, in any order */
 	uint32_t followed_count;
-	uint32_t *chunk_words;  /* per chunk: words seen committed */
-	uint32_t *chunk_next;   /* per chunk: successor seen, index + 1 */
-	uint8_t *chunk_owned;   /* per chunk: 1 while a cursor has it */
-	uint64_t bad;           /* things that made no sense */
-	uint32_t returned;      /* chunks given back since the last wake */
-	bool can_revoke;        /* membarrier(GLOBAL) works here */
+	uint32_t *chunk_words; /* per chunk: words seen committed */
+	uint32_t *chunk_next;  /* per chunk: successor seen, index + 1 */
+	uint8_t *chunk_owned;  /* per chunk: 1 while a cursor has it */
+	uint64_t bad;          /* things that made no sense */
+	uint32_t returned;     /* chunks given back since the last wake */
+	bool can_revoke;       /* membarrier(GLOBAL) works here */
 	/* Per slot: the tid that was found to be gone; written by the watch thread. */
 	_Atomic uint32_t *dead;
 };

@@ -44,8 +44,9 @@ static void take_module(struct extra *extra, const struct copied *in)
 	memcpy(facts.build_id, tail, id_bytes);
 	const char *path = tail + id_padded;
 	path_bytes = strnlen(path, path_bytes);
-	modules_seen_add(&extra->feed->modules, head.instance > UINT32_MAX ? 0 : (uint32_t)head.instance,
-			 &facts, path, path_bytes);
+	modules_seen_add(&extra->feed->modules,
+			 head.instance > UINT32_MAX ? 0 : (uint32_t)head.instance, &facts, path,
+			 path_bytes);
 	if (extra->module)
 		extra->module(extra->ctx, NULL);
 }
@@ -197,8 +198,8 @@ static void take_kind(struct extra *extra, enum wire_extra kind, const struct co
 	}
 }
 
-void extra_take(struct extra *extra, struct cursor *cursor, uint64_t stamp,
-		const uint64_t *at, unsigned words)
+void extra_take(struct extra *extra, struct cursor *cursor, uint64_t stamp, const uint64_t *at,
+		unsigned words)
 {
 	/* Payload words that the shortest event of a kind has; 0xff: no such kind. */
 	static const uint8_t least[] = {

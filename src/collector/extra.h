@@ -14,17 +14,17 @@ typedef void (*extra_module_fn)(void *ctx, const char *path);
 
 struct extra {
 	struct feed *feed;
-	extra_fork_fn fork; /* may be NULL */
+	extra_fork_fn fork;     /* may be NULL */
 	extra_module_fn module; /* may be NULL */
 	void *ctx;
-	uint64_t forks;  /* children made */
-	bool exiting;    /* an exit call was seen */
+	uint64_t forks; /* children made */
+	bool exiting;   /* an exit call was seen */
 	int32_t exit_status;
-	uint32_t exit_how; /* enum wire_exit_how */
-	bool executing;    /* an exec call was seen, and it did not come back */
+	uint32_t exit_how;  /* enum wire_exit_how */
+	bool executing;     /* an exec call was seen, and it did not come back */
 	char unhooked[120]; /* an allocator that could not be hooked, or "" */
 };
 
 /* One event of `words` words at `at` in shared memory; words is at most WIRE_EXTRA_WORDS_MAX. */
-void extra_take(struct extra *extra, struct cursor *cursor, uint64_t stamp,
-		const uint64_t *at, unsigned words);
+void extra_take(struct extra *extra, struct cursor *cursor, uint64_t stamp, const uint64_t *at,
+		unsigned words);

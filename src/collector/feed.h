@@ -26,14 +26,14 @@ struct feed {
 	struct modules_seen modules;
 	struct trace_thread *threads; /* threads[thread_id] */
 	uint32_t thread_count, thread_room;
-	uint64_t last_ns;     /* time never falls from event to event */
-	uint64_t events;      /* heap events applied */
-	uint64_t bad_events;  /* words that were no event */
-	uint64_t repaired;    /* events whose order was put right */
+	uint64_t last_ns;    /* time never falls from event to event */
+	uint64_t events;     /* heap events applied */
+	uint64_t bad_events; /* words that were no event */
+	uint64_t repaired;   /* events whose order was put right */
 	struct repair *repair;
-	bool mixed;           /* the batch has events of several threads */
-	bool fresh;           /* something was put into the batch since the last tick */
-	int error;            /* sticky: of the model or for lack of memory; the writer keeps its own */
+	bool mixed; /* the batch has events of several threads */
+	bool fresh; /* something was put into the batch since the last tick */
+	int error;  /* sticky: of the model or for lack of memory; the writer keeps its own */
 	struct tm_error why;
 	size_t count; /* events in batch[] */
 	struct trace_event batch[FEED_BATCH];

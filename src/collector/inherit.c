@@ -10,13 +10,14 @@
 
 enum {
 	WAIT_S = 2,
-	KEPT_BLOCKS_MAX = 8 * 1024 * 1024, /* of children that never come for them: exec'd at once */
+	KEPT_BLOCKS_MAX =
+		8 * 1024 * 1024, /* of children that never come for them: exec'd at once */
 };
 
 struct inherit_set {
-	struct inherit_set *next; /* older */
-	uint32_t thread_id;       /* of the parent's thread; until it is labelled */
-	uint32_t pid;             /* 0: not yet labelled */
+	struct inherit_set *next;   /* older */
+	uint32_t thread_id;         /* of the parent's thread; until it is labelled */
+	uint32_t pid;               /* 0: not yet labelled */
 	struct trace_stack *stacks; /* [0] is stack 1 */
 	size_t stack_count;
 	struct trace_module *modules; /* [0] is module 1; paths owned */
@@ -220,13 +221,12 @@ void inherit_apply(const struct inherit_set *set, struct feed *feed, uint32_t ti
 	uint32_t thread_id = feed_thread(feed, tid, 0);
 	for (size_t i = 0; i < set->block_count; i++) {
 		const struct model_block *block = &set->blocks[i];
-		*feed_place(feed, thread_id) =
-			(struct trace_event){.op = TRACE_ALLOC,
-					     .address = block->address,
-					     .size_bytes = block->size_bytes,
-					     .block_id = TRACE_NO_BLOCK,
-					     .stack_id = block->stack_id,
-					     .thread_id = thread_id};
+		*feed_place(feed, thread_id) = (struct trace_event){.op = TRACE_ALLOC,
+								    .address = block->address,
+								    .size_bytes = block->size_bytes,
+								    .block_id = TRACE_NO_BLOCK,
+								    .stack_id = block->stack_id,
+								    .thread_id = thread_id};
 	}
 	feed_flush(feed, true);
 }

@@ -42,7 +42,8 @@ TM_MUST_CHECK int launch_fork(struct launch *launch, const struct launch_options
 			      struct tm_error *err);
 
 enum launch_order { LAUNCH_RECORDED = 'r', LAUNCH_PLAIN = 'p', LAUNCH_CANCEL = 'c' };
-/* Lets it go, or has it end. 0, or -errno of a failed exec (the child is then gone, not yet waited for). */
+/* Lets it go, or has it end. 0, or -errno of a failed exec (the child is then gone, not yet waited
+ * for). */
 TM_MUST_CHECK int launch_go(struct launch *launch, enum launch_order order);
 
 /* Executes in this process, unrecorded. Returns only on failure: -errno. */

@@ -6,8 +6,7 @@
 #include "base/memory.h"
 #include "collector/extra.h"
 
-int merge_init(struct merge *merge, struct cursors *cursors, struct feed *feed,
-	       struct extra *extra)
+int merge_init(struct merge *merge, struct cursors *cursors, struct feed *feed, struct extra *extra)
 {
 	*merge = (struct merge){.cursors = cursors, .feed = feed, .extra = extra};
 	merge->heap_room = cursors->map->stream_count;

@@ -13,8 +13,8 @@
 struct merge {
 	struct cursors *cursors;
 	struct feed *feed;
-	struct extra *extra;    /* takes the events that are not of the heap */
-	struct cursor **heap;   /* cursors with unread words, smallest stamp first */
+	struct extra *extra;  /* takes the events that are not of the heap */
+	struct cursor **heap; /* cursors with unread words, smallest stamp first */
 	uint32_t heap_count;
 	uint32_t heap_room;
 };

@@ -47,8 +47,8 @@ static bool defines_malloc(int fd, const Elf64_Shdr *table, const Elf64_Shdr *st
 	return found;
 }
 
-static void find_sanitizer(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, char *ret_name,
-			   size_t name_bytes)
+static void find_sanitizer(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings,
+			   char *ret_name, size_t name_bytes)
 {
 	static const char *const libraries[] = {"libasan.so", "libhwasan.so", "liblsan.so",
 						"libtsan.so", "libclang_rt.asan"};
@@ -74,9 +74,8 @@ static Elf64_Shdr *read_headers(int fd, size_t *ret_count)
 	Elf64_Ehdr head;
 	size_t got = 0;
 	if (io_pread(fd, &head, sizeof head, 0, &got) || got != sizeof head ||
-	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(Elf64_Shdr) ||
-	    head.e_shnum > SECTIONS_MAX)
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shnum > SECTIONS_MAX)
 		return NULL;
 	size_t bytes = head.e_shnum * sizeof(Elf64_Shdr);
 	Elf64_Shdr *sections = tm_alloc(bytes + 1);

@@ -19,7 +19,7 @@
 #include "collector/own_malloc.h"
 
 enum {
-	SCRIPT_DEPTH = 4,    /* scripts whose interpreter is a script */
+	SCRIPT_DEPTH = 4, /* scripts whose interpreter is a script */
 	HEAD_BYTES = 4096,
 	PROGRAM_HEADERS = 64 * 1024,
 };
@@ -75,8 +75,9 @@ static enum preflight_verdict find(const char *program, char **ret_path, struct 
 	}
 	if (!is_executable_file(path)) {
 		tm_fail(err, -EACCES, "'%s' is %s", path,
-			S_ISDIR(facts.st_mode) ? "a folder, not a program"
-					       : "not executable: chmod +x it, or name its interpreter");
+			S_ISDIR(facts.st_mode)
+				? "a folder, not a program"
+				: "not executable: chmod +x it, or name its interpreter");
 		return PREFLIGHT_NOT_EXECUTABLE;
 	}
 	return PREFLIGHT_GOOD;
@@ -133,7 +134,8 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 	}
 	if (gains_rights(ret->image, fd)) {
 		tm_fail(err, -EPERM,
-			"'%s' is setuid, setgid or has file capabilities, so the loader refuses the "
+			"'%s' is setuid, setgid or has file capabilities, so the loader refuses "
+			"the "
 			"agent: run it as the user it changes to, or a copy without these rights",
 			ret->image);
 		return PREFLIGHT_UNRECORDABLE;

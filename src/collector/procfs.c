@@ -185,7 +185,7 @@ struct pidfd_facts {
 	uint32_t ids[11];
 	int32_t exit_status;
 };
-#define PIDFD_FACTS	 _IOWR(0xff, 11, struct pidfd_facts)
+#define PIDFD_FACTS      _IOWR(0xff, 11, struct pidfd_facts)
 #define PIDFD_FACTS_EXIT (1ull << 3)
 
 static bool status_from_pidfd(int pidfd, int *ret_wait_status)

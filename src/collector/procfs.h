@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc and the cgroup file systems say about a process. Any call may block for as long as the kernel likes. */
+/* What /proc and the cgroup file systems say about a process. Any call may block for as long as the
+ * kernel likes. */
 #pragma once
 
 #include "base/error.h"

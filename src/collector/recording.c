@@ -15,8 +15,8 @@ struct recording {
 	struct trace_writer *writer; /* of the thread, until it ends */
 	pthread_t thread;
 	bool finished;
-	uint64_t bytes;       /* once finished */
-	int error;            /* the thread's: valid once it is joined */
+	uint64_t bytes; /* once finished */
+	int error;      /* the thread's: valid once it is joined */
 	struct tm_error why;
 	pthread_mutex_t lock; /* for the queue below */
 	pthread_cond_t changed;
@@ -91,8 +91,7 @@ int recording_add(struct recording *recording, struct section *section, struct t
 	pthread_mutex_lock(&recording->lock);
 	if (recording->section_count == recording->section_room) {
 		size_t room = recording->section_room ? recording->section_room * 2 : 4;
-		struct section **grown =
-			tm_grow_array(recording->sections, room, sizeof *grown);
+		struct section **grown = tm_grow_array(recording->sections, room, sizeof *grown);
 		if (grown) {
 			recording->sections = grown;
 			recording->section_room = room;

@@ -39,8 +39,7 @@ int rendezvous_open(struct rendezvous *rendezvous, struct tm_error *err)
 	if (random_hex(random_part, 16) || random_hex(rendezvous->token, RENDEZVOUS_TOKEN_BYTES))
 		return tm_fail(err, -EIO, "cannot get random numbers from the kernel");
 	snprintf(name, sizeof name, "tidemark-%d-%s", (int)getpid(), random_part);
-	snprintf(rendezvous->session, sizeof rendezvous->session, "%s:%s", name,
-		 rendezvous->token);
+	snprintf(rendezvous->session, sizeof rendezvous->session, "%s:%s", name, rendezvous->token);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int error = fd < 0 ? -errno : bind_abstract(fd, name);
 	if (error) {
@@ -68,8 +67,8 @@ bool rendezvous_accept(struct rendezvous *rendezvous, struct rendezvous_peer *re
 	socklen_t length = sizeof who;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length))
 		who.pid = 0;
-	*ret_peer = (struct rendezvous_peer){
-		.fd = fd, .pid = who.pid, .since_ns = clock_steady_ns()};
+	*ret_peer =
+		(struct rendezvous_peer){.fd = fd, .pid = who.pid, .since_ns = clock_steady_ns()};
 	return true;
 }
 

@@ -23,8 +23,8 @@ struct rendezvous {
 
 /* Somebody who connected. */
 struct rendezvous_peer {
-	int fd; /* for poll; -1 none */
-	pid_t pid; /* from the kernel, as this process sees it; 0: not visible from here */
+	int fd;            /* for poll; -1 none */
+	pid_t pid;         /* from the kernel, as this process sees it; 0: not visible from here */
 	uint64_t since_ns; /* when it connected: it must say hello soon */
 	size_t got;
 	struct wire_hello hello;

@@ -15,12 +15,12 @@ enum state { DEAD = 0, LIVE = 1, UNKNOWN = 2 };
 /* What this batch has done to an address so far. */
 struct slot {
 	uint64_t address;
-	uint16_t generation;  /* of the scan; another: empty */
-	uint16_t last;        /* index of its last event */
-	uint8_t before_last;  /* enum state before `last` */
+	uint16_t generation; /* of the scan; another: empty */
+	uint16_t last;       /* index of its last event */
+	uint8_t before_last; /* enum state before `last` */
 	/* In reorder(): */
-	uint8_t now;          /* enum state */
-	uint16_t maker;       /* index of the allocation that made it live, or NONE: before this batch */
+	uint8_t now;    /* enum state */
+	uint16_t maker; /* index of the allocation that made it live, or NONE: before this batch */
 };
 
 /* A thread whose next event cannot be yet. */

@@ -39,7 +39,7 @@ struct section {
 	struct watch *watch;
 	struct owner owner;
 	struct inherit_box *box; /* for children; NULL: they are not followed */
-	bool inherited; /* thread 0 has the parent's blocks */
+	bool inherited;          /* thread 0 has the parent's blocks */
 	_Atomic bool ending;
 	struct section_ending how; /* valid once `ending` */
 	uint64_t next_tick_ns;
@@ -68,8 +68,8 @@ static int fill(struct section *section, const struct section_options *options,
 	if (!section->program || !section->command ||
 	    cursors_init(&section->cursors, &section->shm.map))
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
-	int error = feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier,
-			      err);
+	int error =
+		feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier, err);
 	if (error)
 		return error;
 	section->start_unix_ns = clock_wall_ns();
@@ -313,7 +313,8 @@ static void write_meta(struct section *section, struct trace_writer *writer)
 		.ppid = (uint32_t)options->parent,
 		.start_unix_ns = section->start_unix_ns,
 		.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
-		.machine_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+		.machine_bytes =
+			(uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
 		.addresses = options->addresses,
 		.free_stacks = options->free_stacks,
 		.depth = options->depth,
@@ -365,8 +366,8 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	uint64_t children = section->extra.forks;
 	uint64_t recorded = section->how.children_recorded;
 	uint32_t off_reason = atomic_load(&control->off_reason);
-	result->bad_events = section->feed.bad_events + section->cursors.bad +
-			     section->feed.stacks.bad_nodes;
+	result->bad_events =
+		section->feed.bad_events + section->cursors.bad + section->feed.stacks.bad_nodes;
 	result->agent_ready = atomic_load(&control->agent_ready);
 	memcpy(result->unhooked, section->extra.unhooked, sizeof result->unhooked);
 	result->end = (struct trace_end){

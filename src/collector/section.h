@@ -23,7 +23,7 @@ struct section_options {
 	struct stamp_pair earlier;     /* read when the collector began */
 	bool addresses, free_stacks, symbols;
 	uint32_t depth;
-	bool follow_forks;          /* children that fork begin with what is live here */
+	bool follow_forks;           /* children that fork begin with what is live here */
 	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
 };
 
@@ -38,10 +38,10 @@ struct section_ending {
 	int32_t status;
 	uint64_t children_recorded; /* of its children, those that have traces of their own */
 	uint64_t peak_rss_bytes;    /* as the kernel says; 0 unknown */
-	bool status_unknown;        /* cause and status are a guess: believe the program's exit call */
-	bool more_follows;          /* another section of the same file is waiting */
-	bool still_runs;            /* the program goes on: events may be on their way */
-	const char *note;           /* a constant sentence, or NULL */
+	bool status_unknown; /* cause and status are a guess: believe the program's exit call */
+	bool more_follows;   /* another section of the same file is waiting */
+	bool still_runs;     /* the program goes on: events may be on their way */
+	const char *note;    /* a constant sentence, or NULL */
 };
 void section_end(struct section *section, const struct section_ending *ending);
 

@@ -41,10 +41,10 @@ struct session {
 	struct session_process *processes;
 	size_t process_count, process_room;
 	struct recording *first_recording; /* open, waiting for the first image; then NULL */
-	bool recording_allowed; /* until the time limit */
-	bool recording_now;     /* the delay is over */
-	bool ended;             /* the first process */
-	bool stop_waiting;      /* a signal came when only recorded children were left */
+	bool recording_allowed;            /* until the time limit */
+	bool recording_now;                /* the delay is over */
+	bool ended;                        /* the first process */
+	bool stop_waiting;                 /* a signal came when only recorded children were left */
 	int wait_status;
 	uint64_t peak_rss_bytes; /* of the first process, from the kernel; 0 unknown */
 	uint64_t own_rss_bytes;  /* ours when it was forked: the kernel's figure begins there */

@@ -66,8 +66,8 @@ static int map_memory(struct shm *shm, uint64_t bytes, struct tm_error *err)
 		return tm_fail(err, code, "cannot give the shared memory its %llu KiB: %s",
 			       (unsigned long long)bytes / 1024, strerror(-code));
 	}
-	shm->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->fd,
-			 0);
+	shm->base =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->fd, 0);
 	if (shm->base == MAP_FAILED) {
 		int code = -errno;
 		shm->base = NULL;

@@ -9,9 +9,9 @@
 #include "wire/pool.h"
 
 struct shm_options {
-	uint32_t depth;   /* frames kept; 0 = WIRE_DEPTH_MAX */
-	uint32_t options; /* WIRE_OPT_* */
-	uint32_t state;   /* enum wire_state to begin with */
+	uint32_t depth;                                 /* frames kept; 0 = WIRE_DEPTH_MAX */
+	uint32_t options;                               /* WIRE_OPT_* */
+	uint32_t state;                                 /* enum wire_state to begin with */
 	uint32_t chunk_count, stream_count, node_count; /* 0 = defaults */
 };
 

@@ -121,8 +121,8 @@ static struct wire_node node_copy(const struct wire_map *map, uint32_t node)
 		.parent = shared->parent, .module = shared->module, .pc = shared->pc};
 }
 
-int stack_ids_learn(struct stack_ids *stacks, const struct wire_map *map, struct modules_seen *modules,
-		 uint32_t node, uint32_t *ret_id)
+int stack_ids_learn(struct stack_ids *stacks, const struct wire_map *map,
+		    struct modules_seen *modules, uint32_t node, uint32_t *ret_id)
 {
 	struct wire_node copies[CHAIN_MAX];
 	uint32_t ids[CHAIN_MAX];

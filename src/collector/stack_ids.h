@@ -32,10 +32,10 @@ void stack_ids_done(struct stack_ids *stacks);
  * -ENOMEM only.
  */
 TM_MUST_CHECK int stack_ids_add(struct stack_ids *stacks, const struct trace_stack *row,
-			     uint32_t *ret_id);
+				uint32_t *ret_id);
 /* Reads the node's chain from shared memory. A senseless node is counted and gets stack 0. */
 TM_MUST_CHECK int stack_ids_learn(struct stack_ids *stacks, const struct wire_map *map,
-			       struct modules_seen *modules, uint32_t node, uint32_t *ret_id);
+				  struct modules_seen *modules, uint32_t node, uint32_t *ret_id);
 
 /* The hot path; 0: empty, or not yet known. */
 static inline uint32_t stack_ids_known(const struct stack_ids *stacks, uint32_t node)

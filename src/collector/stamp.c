@@ -38,8 +38,8 @@ static bool cpu_has_invariant_tsc(void)
 	if (flags) {
 		const char *end = strchr(flags + 1, '\n');
 		end = end ? end : flags + strlen(flags);
-		invariant = has_flag(flags, end, "constant_tsc") &&
-			    has_flag(flags, end, "nonstop_tsc");
+		invariant =
+			has_flag(flags, end, "constant_tsc") && has_flag(flags, end, "nonstop_tsc");
 	}
 	text_done(&info);
 	return invariant;
@@ -48,8 +48,8 @@ static bool cpu_has_invariant_tsc(void)
 bool stamp_tsc_usable(void)
 {
 	struct text source = {0};
-	int error = io_read_file(
-		"/sys/devices/system/clocksource/clocksource0/current_clocksource", 4096, &source);
+	int error = io_read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+				 4096, &source);
 	bool trusted = !error && strncmp(text_string(&source), "tsc", 3) == 0;
 	text_done(&source);
 	return trusted && cpu_has_invariant_tsc();

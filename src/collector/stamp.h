@@ -20,7 +20,8 @@ struct stamp_clock {
 	bool tsc;
 	uint64_t origin_ns; /* CLOCK_MONOTONIC at time 0 of the section */
 	uint64_t near;      /* a full stamp less than 2^55 away from all that come */
-	/* The line in use: ns = base_ns + (stamp - base_stamp) * mult / 2^32, ns since the origin. */
+	/* The line in use: ns = base_ns + (stamp - base_stamp) * mult / 2^32, ns since the origin.
+	 */
 	uint64_t base_stamp;
 	int64_t base_ns;
 	uint64_t mult;

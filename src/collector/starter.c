@@ -11,30 +11,84 @@
 #include "base/text.h"
 
 static const char *const starters[] = {
-	"ash",	  "bash",   "busybox", "bwrap",	  "bundle",  "cargo",	 "catchsegv", "chpst",
-	"chroot", "chrt",   "cmake",   "corepack", "ctest",  "dash",	 "dumb-init", "env",
-	"fish",	  "flock",  "gmake",   "gosu",	  "ionice",  "just",	 "ksh",	      "ksh93",
-	"lksh",	  "make",   "meson",   "mksh",	  "nice",    "ninja",	 "nohup",     "npm",
-	"npx",	  "nsenter", "numactl", "pnpm",	  "prlimit", "rustup",	 "runuser",   "samu",
-	"script", "setarch", "setpriv", "setsid", "sh",	     "start-stop-daemon", "stdbuf", "su-exec",
-	"taskset", "tcsh",  "csh",     "time",	  "timeout", "tini",	 "unshare",   "uv",
-	"watch",  "xargs",  "yarn",    "zsh",
+	"ash",       "bash",
+	"busybox",   "bwrap",
+	"bundle",    "cargo",
+	"catchsegv", "chpst",
+	"chroot",    "chrt",
+	"cmake",     "corepack",
+	"ctest",     "dash",
+	"dumb-init", "env",
+	"fish",      "flock",
+	"gmake",     "gosu",
+	"ionice",    "just",
+	"ksh",       "ksh93",
+	"lksh",      "make",
+	"meson",     "mksh",
+	"nice",      "ninja",
+	"nohup",     "npm",
+	"npx",       "nsenter",
+	"numactl",   "pnpm",
+	"prlimit",   "rustup",
+	"runuser",   "samu",
+	"script",    "setarch",
+	"setpriv",   "setsid",
+	"sh",        "start-stop-daemon",
+	"stdbuf",    "su-exec",
+	"taskset",   "tcsh",
+	"csh",       "time",
+	"timeout",   "tini",
+	"unshare",   "uv",
+	"watch",     "xargs",
+	"yarn",      "zsh",
 };
 
 /* Scripts of node, python or ruby that start programs. */
 static const char *const starter_scripts[] = {
-	"bundle", "corepack", "corepack.js", "meson", "npm",  "npm-cli.js", "npx",     "npx-cli.js",
-	"pipenv", "pnpm",     "pnpm.cjs",    "poetry", "tox", "yarn",	    "yarn.js", "yarnpkg",
+	"bundle", "corepack", "corepack.js", "meson",  "npm", "npm-cli.js", "npx",     "npx-cli.js",
+	"pipenv", "pnpm",     "pnpm.cjs",    "poetry", "tox", "yarn",       "yarn.js", "yarnpkg",
 };
 
 static const char *const script_hosts[] = {"node", "nodejs", "bun", "python", "python3", "ruby"};
 
 static const char *const build_tools[] = {
-	"ar",	   "as",	  "c++",     "cc",	   "cc1",	"cc1plus", "clang", "clang++",
-	"collect2", "cpp",	  "f951",    "g++",	   "gcc",	"gfortran", "gold", "ld",
-	"ld.bfd",  "ld.gold",	  "ld.lld",  "lld",	   "lto-wrapper", "lto1",  "mold", "nim",
-	"nm",	   "objcopy",	  "objdump", "pkg-config", "pkgconf",	"ranlib",  "rustc", "rustdoc",
-	"sccache", "ccache",	  "strip",   "build-script-build", "clippy-driver",
+	"ar",
+	"as",
+	"c++",
+	"cc",
+	"cc1",
+	"cc1plus",
+	"clang",
+	"clang++",
+	"collect2",
+	"cpp",
+	"f951",
+	"g++",
+	"gcc",
+	"gfortran",
+	"gold",
+	"ld",
+	"ld.bfd",
+	"ld.gold",
+	"ld.lld",
+	"lld",
+	"lto-wrapper",
+	"lto1",
+	"mold",
+	"nim",
+	"nm",
+	"objcopy",
+	"objdump",
+	"pkg-config",
+	"pkgconf",
+	"ranlib",
+	"rustc",
+	"rustdoc",
+	"sccache",
+	"ccache",
+	"strip",
+	"build-script-build",
+	"clippy-driver",
 };
 
 static const char *last_part(const char *path)
@@ -50,8 +104,8 @@ static bool same_name(const char *name, const char *known)
 	for (const char *at = name; at; at = strchr(at, '-')) {
 		at += *at == '-';
 		if (strncmp(at, known, bytes) == 0 &&
-		    (!at[bytes] || (strchr("-.", at[bytes]) && at[bytes + 1] >= '0' &&
-				    at[bytes + 1] <= '9')))
+		    (!at[bytes] ||
+		     (strchr("-.", at[bytes]) && at[bytes + 1] >= '0' && at[bytes + 1] <= '9')))
 			return at == name || strncmp(name, "x86_64-", 7) == 0;
 	}
 	return false;

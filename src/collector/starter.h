@@ -14,7 +14,8 @@ enum starter_role {
 	STARTER_BUILD_TOOL,  /* compilers and linkers run by make or cargo */
 };
 
-/* By the executable's path and the second word of the command line (npm is a script of node); either may be "". */
+/* By the executable's path and the second word of the command line (npm is a script of node);
+ * either may be "". */
 enum starter_role starter_role(const char *program, const char *first_argument);
 /* The same for a running process; PROGRAM when it cannot be looked at. */
 enum starter_role starter_role_of(pid_t pid);

@@ -115,12 +115,12 @@ static void look_for_dead_threads(struct watch *watch)
 	for (uint32_t i = 0; i < high; i++)
 		if (atomic_load_explicit(&map->streams[i].state, memory_order_acquire) ==
 		    WIRE_STREAM_ACTIVE)
-			before[i] = atomic_load_explicit(&map->streams[i].tid,
-							 memory_order_relaxed);
+			before[i] =
+				atomic_load_explicit(&map->streams[i].tid, memory_order_relaxed);
 	if (!procfs_threads(watch->options.pid, watch->other_namespace, &alive, &alive_count)) {
 		for (uint32_t i = 0; i < high; i++)
-			if (before[i] && !bsearch(&before[i], alive, alive_count, sizeof *alive,
-						  compare_ids))
+			if (before[i] &&
+			    !bsearch(&before[i], alive, alive_count, sizeof *alive, compare_ids))
 				atomic_store_explicit(&watch->options.dead[i], before[i],
 						      memory_order_release);
 	}

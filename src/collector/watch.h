@@ -30,7 +30,8 @@ struct watch *watch_stop(struct watch *watch);
 /* Look at the threads now: chunks are short. Never blocks. */
 void watch_hurry(struct watch *watch);
 
-/* What it has seen since; false when there is nothing (or the other side is just at it). Never blocks. */
+/* What it has seen since; false when there is nothing (or the other side is just at it). Never
+ * blocks. */
 struct watch_note {
 	enum watch_kind { WATCH_SAMPLE, WATCH_THREAD_NAME } kind;
 	struct trace_sample sample;

@@ -8,6 +8,9 @@ import subprocess
 
 from harness import Failure, Skip, run_program
 
+# Where a whole stack ends: a program's, a thread's, a coroutine's, the loader's first frame.
+ROOTS = {"_start", "_dl_start_user", "_dl_start", "clone3", "__clone3", "clone", "__clone",
+         "__GI___clone", "__clone_internal", "__start_context"}
 FIGURES = ["allocations", "frees", "allocated_bytes", "unfreed_allocations", "unfreed_bytes",
            "temporary_allocations", "failed_allocations", "peak_bytes"]
 # Above main() stand the C library's own frames; their names differ by version.
@@ -141,6 +144,15 @@ class Trial:
                 if key in row:
                     self.equal(f"{row['function']}(): {key}", seen[key], row[key])
 
+    def stacks_whole(self, report):
+        """No stack ends before its root, unless it says so."""
+        self.equal("cut_stacks", report["cut_stacks"], 0)
+        for stack in report.get("stack_list", []):
+            names = [frame["function"] for frame in stack["frames"]]
+            if not names or names[-1] not in ROOTS:
+                self.problems.append(f"a stack ends too early: {names[-12:]}")
+                break
+
     def stacks_match(self, report, ledger):
         counts = {}
         for stack in report.get("stack_list", []):
@@ -170,7 +182,7 @@ class Trial:
         self.totals_match(report, ledger)
 
     def compare(self, command, options=(), env=None, lossless=True, alone=True, unseen=0,
-                stacks=True):
+                stacks=True, whole=True):
         """The whole promise: same behaviour, nothing lost, every figure equal. `alone` False:
         libraries that `env` brings along allocate, too."""
         bare = self.bare(command, env)
@@ -182,6 +194,8 @@ class Trial:
         report = self.report(None, "--by", "function", *(["--stacks"] if stacks else []))
         if lossless:
             self.nothing_lost(report, unseen)
+        if whole:
+            self.stacks_whole(report)
         ledger = self.ledger()
         ledger["exact"] &= alone
         self.figures_match(report, ledger)

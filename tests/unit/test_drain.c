@@ -131,8 +131,8 @@ static uint64_t run_producers(const struct wire_map *map, unsigned count, uint64
 {
 	struct producer *producers = calloc(count, sizeof *producers);
 	for (unsigned i = 0; i < count; i++) {
-		producers[i] = (struct producer){
-			.map = map, .number = i, .pairs = pairs, .idle = idle};
+		producers[i] =
+			(struct producer){.map = map, .number = i, .pairs = pairs, .idle = idle};
 		REQUIRE(pthread_create(&producers[i].thread, NULL, produce, &producers[i]) == 0);
 	}
 	for (unsigned i = 0; i < count; i++)
@@ -238,8 +238,8 @@ static void loses_nothing_published_when_killed(void)
 	for (int round = 0; round < 5; round++) {
 		struct bed bed;
 		bed_open(&bed, 32);
-		_Atomic uint64_t *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-					       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		_Atomic uint64_t *count =
+			mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 		pid_t child = fork();
 		if (child == 0) {
 			struct fake_thread thread;
@@ -320,7 +320,8 @@ static void scribble(const struct wire_map *map, uint64_t *random)
 		atomic_store(&map->chunks[chunk].committed, (uint32_t)(value % 5000));
 		break;
 	case 4:
-		atomic_store(&map->control->streams_high, (uint32_t)(value % 3 ? value % 10 : value));
+		atomic_store(&map->control->streams_high,
+			     (uint32_t)(value % 3 ? value % 10 : value));
 		break;
 	case 5:
 		atomic_store(&stream->serial, value);
@@ -329,8 +330,9 @@ static void scribble(const struct wire_map *map, uint64_t *random)
 		atomic_store(&stream->state, (uint32_t)(value % 5));
 		break;
 	case 7:
-		map->nodes[value % 64 + 1] = (struct wire_node){
-			.parent = (uint32_t)(value >> 8) % 80, .module = (uint32_t)(value >> 16) % 9};
+		map->nodes[value % 64 + 1] =
+			(struct wire_node){.parent = (uint32_t)(value >> 8) % 80,
+					   .module = (uint32_t)(value >> 16) % 9};
 		break;
 	case 8:
 		atomic_store(&map->control->pool_head, value % 40);

@@ -91,10 +91,9 @@ static void early_allocation_of_an_interrupted_thread(void)
 
 static void hand_over_is_left_alone(void)
 {
-	struct trace_event events[] = {event(TRACE_ALLOC, A, 100, 16),
-				       event(TRACE_FREE, B, 150, 16),
-				       event(TRACE_ALLOC, A, 200, 16),
-				       event(TRACE_FREE, B, 250, 16)};
+	struct trace_event events[] = {
+		event(TRACE_ALLOC, A, 100, 16), event(TRACE_FREE, B, 150, 16),
+		event(TRACE_ALLOC, A, 200, 16), event(TRACE_FREE, B, 250, 16)};
 	check_order(new_model(), events, 4, 0, "afaf");
 }
 
@@ -137,7 +136,8 @@ static const struct tap_case cases[] = {
 	{.name = "what the batch itself did is known", .run = state_within_the_batch_counts},
 	{.name = "an allocation stamped early and then interrupted is no false leak",
 	 .run = early_allocation_of_an_interrupted_thread},
-	{.name = "a block handed from thread to thread stays in order", .run = hand_over_is_left_alone},
+	{.name = "a block handed from thread to thread stays in order",
+	 .run = hand_over_is_left_alone},
 	{.name = "a thread's own order is kept", .run = own_order_stays},
 	{.name = "a free that was never seen takes no other", .run = far_apart_is_no_skew},
 };

@@ -40,7 +40,8 @@ static void survives_the_wrap_of_56_bits(void)
 
 static void nothing_is_before_the_start(void)
 {
-	struct stamp_clock clock = {.tsc = true, .near = 1000, .base_stamp = 1000, .mult = 1ull << 32};
+	struct stamp_clock clock = {
+		.tsc = true, .near = 1000, .base_stamp = 1000, .mult = 1ull << 32};
 	CHECK_EQ_U64(stamp_to_ns(&clock, 900), 0);
 	CHECK_EQ_U64(stamp_to_ns(&clock, 1100), 100);
 }
@@ -60,6 +61,7 @@ static const struct tap_case cases[] = {
 	{.name = "a machine that is up for nine months keeps its time",
 	 .run = survives_the_wrap_of_56_bits},
 	{.name = "no event is before the start", .run = nothing_is_before_the_start},
-	{.name = "without a trusted counter the kernel's clock is used", .run = nanoseconds_pass_through},
+	{.name = "without a trusted counter the kernel's clock is used",
+	 .run = nanoseconds_pass_through},
 };
 TAP_MAIN(cases)
