@@ -95,8 +95,8 @@ def agent_limit_bytes(sample):
 
 
 def collector_limit_bytes(sample):
-    """The promised bound without the cells of the open slice; live blocks at the end stand in for those at the peak."""
-    blocks = sample.get("peak_blocks", sample.get("unfreed_allocations", 0))
+    """The promised bound without the cells of the open slice, for the blocks that were live at the peak."""
+    blocks = max(sample.get("peak_allocations", 0), sample.get("unfreed_allocations", 0))
     return COLLECTOR_BASE_BYTES + COLLECTOR_BLOCK_BYTES * blocks + COLLECTOR_STACK_BYTES * sample.get("stacks", 0)
 
 
