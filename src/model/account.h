@@ -66,8 +66,11 @@ HOT void account_birth(struct model *m, uint32_t slot, uint64_t size_bytes)
 	struct stack_hot *stack = stacks_hot(&m->stacks, slot);
 	stacks_touch(&m->stacks, stack, slot, m->epoch);
 	stack->birth_bytes += size_bytes;
-	if (UNLIKELY(stack->births++ == 0) && stacks_cold(&m->stacks, slot)->births == 0)
+	stack->births++;
+	if (UNLIKELY(!(stack->flags & STACK_BORE))) {
+		stack->flags |= STACK_BORE;
 		m->stack_count++;
+	}
 	uint32_t bucket = model_bucket(size_bytes);
 	if (UNLIKELY(!account_beside(stack->sizes, bucket)))
 		account_defer_cell(m, cell_key(slot, CELL_SIZE, bucket), 1, 0);

@@ -50,8 +50,10 @@ static int add_row(struct loader *l, const struct trace_slice_row *row)
 		live_blocks -= row->deaths[i].count;
 		live_bytes -= row->deaths[i].bytes;
 	}
-	if (row->births && !cold->births)
+	if (row->births && !(hot->flags & STACK_BORE)) {
+		hot->flags |= STACK_BORE;
 		m->stack_count++;
+	}
 	cold->births += row->births;
 	cold->birth_bytes += row->birth_bytes;
 	cold->temporary += row->temporary;

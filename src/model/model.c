@@ -235,8 +235,9 @@ uint64_t model_memory_bytes(const struct model *m)
 	uint64_t rows = out->rows_room * sizeof *out->rows +
 			out->deaths_room * sizeof *out->deaths +
 			out->buckets_room * sizeof *out->buckets +
-			out->order_room * 2 * sizeof *out->order +
-			out->rank_room * sizeof *out->rank + out->cells_room * sizeof *out->cells;
+			(out->order_room + out->order_other_room) * sizeof *out->order +
+			(out->rank_room + out->counts_room) * sizeof *out->rank +
+			(out->cells_room + out->cells_other_room) * sizeof *out->cells;
 	return sizeof *m + live_memory_bytes(&m->live) + stacks_memory_bytes(&m->stacks) +
 	       m->cells.room * sizeof *m->cells.cells + m->threads.bytes +
 	       maps_memory_bytes(&m->maps) + rows;

@@ -4,12 +4,13 @@
  * stack that changed in it, and are folded into the sums of closed slices.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "model/sort.h"
 #include "model/state.h"
+
+enum { ROWS_AHEAD = 12 };
 
 /* How far the output arrays are filled. */
 struct fill {
@@ -24,7 +25,9 @@ void model_rows_done(struct model_rows *rows)
 	tm_free(rows->order);
 	tm_free(rows->order_other);
 	tm_free(rows->rank);
+	tm_free(rows->counts);
 	tm_free(rows->cells);
+	tm_free(rows->cells_other);
 	*rows = (struct model_rows){0};
 }
 
@@ -54,6 +57,20 @@ bool model_slice_due(const struct model *m)
 	return count >= m->slice_events || (count > 0 && last_us >= m->slice_us);
 }
 
+/* Within a row: deaths by birth slice, then sizes, then lifetimes. */
+static size_t cell_class(const struct model *m, const struct cell *cell)
+{
+	enum cell_kind kind = cell_kind(cell);
+	if (kind == CELL_DEATH)
+		return cell_value(cell);
+	return m->slice.slice_id + (kind == CELL_SIZE ? 0 : TRACE_BUCKETS) + cell_value(cell);
+}
+
+static size_t cell_classes(const struct model *m)
+{
+	return m->slice.slice_id + 2 * (size_t)TRACE_BUCKETS;
+}
+
 /* ---- room ---- */
 
 /* `array` is the address of a pointer. The old content need not survive, so nothing is copied. */
@@ -72,15 +89,12 @@ static int reserve(void *array, size_t *room, size_t count, size_t bytes)
 	return 0;
 }
 
-static size_t buckets_beside(const struct stack_table *stacks)
+/* Each event adds to one bucket at most, and a stack has room for so many beside it. */
+static size_t most_buckets(const struct model *m)
 {
-	size_t count = 0;
-	for (uint32_t t = 0; t < stacks->touched_count; t++) {
-		const struct stack_hot *stack = stacks_hot(stacks, stacks->touched[t]);
-		for (size_t i = 0; i < STACK_CELLS; i++)
-			count += (stack->sizes[i] != 0) + (stack->lives[i] != 0);
-	}
-	return count;
+	uint64_t events = m->events - m->slice.first_event;
+	uint64_t beside = (uint64_t)m->stacks.touched_count * 2 * STACK_CELLS;
+	return (size_t)(events < beside ? events : beside) + m->cells.count;
 }
 
 static int reserve_rows(struct model *m)
@@ -88,27 +102,16 @@ static int reserve_rows(struct model *m)
 	struct model_rows *out = &m->out;
 	size_t rows = m->stacks.touched_count;
 	size_t cells = m->cells.count;
-	if (rows > out->order_room) {
-		/* Two arrays that grow as one: a new pair or none. */
-		uint64_t *order = tm_alloc_array(rows + 1, sizeof *order);
-		uint64_t *other = tm_alloc_array(rows + 1, sizeof *other);
-		if (!order || !other) {
-			tm_free(order);
-			tm_free(other);
-			return -ENOMEM;
-		}
-		tm_free(out->order);
-		tm_free(out->order_other);
-		out->order = order;
-		out->order_other = other;
-		out->order_room = rows;
-	}
-	if (reserve(&out->rows, &out->rows_room, rows, sizeof *out->rows) ||
+	if (reserve(&out->order, &out->order_room, rows, sizeof *out->order) ||
+	    reserve(&out->order_other, &out->order_other_room, rows, sizeof *out->order_other) ||
+	    reserve(&out->rows, &out->rows_room, rows, sizeof *out->rows) ||
 	    reserve(&out->deaths, &out->deaths_room, rows + cells, sizeof *out->deaths) ||
-	    reserve(&out->buckets, &out->buckets_room, buckets_beside(&m->stacks) + cells,
-		    sizeof *out->buckets) ||
+	    reserve(&out->buckets, &out->buckets_room, most_buckets(m), sizeof *out->buckets) ||
 	    reserve(&out->rank, &out->rank_room, m->stacks.slot_count, sizeof *out->rank) ||
-	    reserve(&out->cells, &out->cells_room, cells, sizeof *out->cells))
+	    reserve(&out->counts, &out->counts_room,
+		    rows > cell_classes(m) ? rows : cell_classes(m), sizeof *out->counts) ||
+	    reserve(&out->cells, &out->cells_room, cells, sizeof *out->cells) ||
+	    reserve(&out->cells_other, &out->cells_other_room, cells, sizeof *out->cells_other))
 		return -ENOMEM;
 	return 0;
 }
@@ -125,46 +128,47 @@ static void order_rows(struct model *m)
 	}
 	if (rows == 0)
 		return;
-	uint64_t *sorted = sort_by_upper(out->order, out->order_other, rows);
-	if (sorted != out->order) {
-		out->order_other = out->order;
-		out->order = sorted;
-	}
+	out->sorted = sort_by_upper(out->order, out->order_other, rows);
 	for (size_t i = 0; i < rows; i++)
-		out->rank[(uint32_t)out->order[i]] = (uint32_t)i;
+		out->rank[(uint32_t)out->sorted[i]] = (uint32_t)i;
 }
 
-/* Cells by row: counted, then placed; ends[row] is where the row's cells end. */
+/* Counts become the places where each of them begins. */
+static void counts_to_starts(uint32_t *counts, size_t count)
+{
+	uint32_t sum = 0;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t here = counts[i];
+		counts[i] = sum;
+		sum += here;
+	}
+}
+
+/* By class, then, keeping that order, by row; afterwards counts[row] is where the row's cells end.
+ */
 static void order_cells(struct model *m)
 {
 	struct model_rows *out = &m->out;
-	size_t rows = m->stacks.touched_count;
-	uint64_t *ends = out->order_other;
-	if (rows == 0)
-		return;
-	memset(ends, 0, rows * sizeof *ends);
+	uint32_t *counts = out->counts;
+	memset(counts, 0, cell_classes(m) * sizeof *counts);
 	for (size_t i = 0; i < m->cells.room; i++) {
 		if (m->cells.cells[i].key)
-			ends[out->rank[cell_slot(&m->cells.cells[i])]]++;
+			counts[cell_class(m, &m->cells.cells[i])]++;
 	}
-	uint64_t sum = 0;
-	for (size_t row = 0; row < rows; row++) {
-		uint64_t here = ends[row];
-		ends[row] = sum;
-		sum += here;
-	}
+	counts_to_starts(counts, cell_classes(m));
 	for (size_t i = 0; i < m->cells.room; i++) {
 		const struct cell *cell = &m->cells.cells[i];
 		if (cell->key)
-			out->cells[ends[out->rank[cell_slot(cell)]]++] = *cell;
+			out->cells_other[counts[cell_class(m, cell)]++] = *cell;
 	}
-}
-
-static int compare_cells(const void *a, const void *b)
-{
-	uint64_t left = ((const struct cell *)a)->key;
-	uint64_t right = ((const struct cell *)b)->key;
-	return (left > right) - (left < right);
+	memset(counts, 0, m->stacks.touched_count * sizeof *counts);
+	for (size_t i = 0; i < m->cells.count; i++)
+		counts[out->rank[cell_slot(&out->cells_other[i])]]++;
+	counts_to_starts(counts, m->stacks.touched_count);
+	for (size_t i = 0; i < m->cells.count; i++) {
+		const struct cell *cell = &out->cells_other[i];
+		out->cells[counts[out->rank[cell_slot(cell)]]++] = *cell;
+	}
 }
 
 /* ---- rows ---- */
@@ -212,13 +216,11 @@ static size_t count_kind(const struct cell *cells, size_t count, enum cell_kind 
 	return i;
 }
 
-static void fill_row(struct model *m, struct fill *fill, uint32_t slot, struct cell *cells,
+static void fill_row(struct model *m, struct fill *fill, uint32_t slot, const struct cell *cells,
 		     size_t count, struct trace_slice_row *row)
 {
 	struct model_rows *out = &m->out;
 	const struct stack_hot *stack = stacks_hot(&m->stacks, slot);
-	if (count > 1)
-		qsort(cells, count, sizeof *cells, compare_cells);
 	*row = (struct trace_slice_row){
 		.stack_id = stack->stack_id,
 		.births = stack->births,
@@ -260,9 +262,22 @@ static void fold_stack(struct stack_table *stacks, uint32_t slot)
 	hot->base_bytes = stacks_live_bytes(hot);
 	hot->base_blocks = stacks_live_blocks(hot);
 	hot->birth_bytes = hot->death_bytes = 0;
-	hot->births = hot->deaths = hot->temporary = hot->touched = 0;
+	hot->births = hot->deaths = hot->temporary = 0;
+	hot->flags &= ~STACK_TOUCHED;
 	memset(hot->sizes, 0, sizeof hot->sizes);
 	memset(hot->lives, 0, sizeof hot->lives);
+}
+
+/* Stacks are visited in order of their ids, which is no order of memory. */
+static inline void prefetch_row(const struct model *m, size_t row)
+{
+	if (row >= m->stacks.touched_count)
+		return;
+	uint32_t slot = (uint32_t)m->out.sorted[row];
+	const struct stack_hot *stack = stacks_hot(&m->stacks, slot);
+	__builtin_prefetch(stack, 1);
+	__builtin_prefetch(stack->sizes, 1);
+	__builtin_prefetch(stacks_cold(&m->stacks, slot), 1);
 }
 
 static void fill_slice(const struct model *m, struct trace_slice *ret)
@@ -332,8 +347,9 @@ int model_slice_take(struct model *m, struct trace_slice *ret_slice, struct tm_e
 	struct fill fill = {0};
 	size_t first = 0;
 	for (size_t i = 0; i < m->stacks.touched_count; i++) {
-		size_t end = m->out.order_other[i];
-		uint32_t slot = (uint32_t)m->out.order[i];
+		size_t end = m->out.counts[i];
+		uint32_t slot = (uint32_t)m->out.sorted[i];
+		prefetch_row(m, i + ROWS_AHEAD);
 		fill_row(m, &fill, slot, &m->out.cells[first], end - first, &m->out.rows[i]);
 		fold_stack(&m->stacks, slot);
 		first = end;

@@ -17,6 +17,11 @@
 #include <stdint.h>
 
 enum {
+	STACK_TOUCHED = 1u << 0,
+	/* has a row in the open slice */ STACK_BORE = 1u << 1 /* ever allocated */
+};
+
+enum {
 	STACK_CELLS = 8,
 	STACK_CELL_COUNT_BITS = 26,
 	STACK_CHUNK_LOG2 = 10,
@@ -39,7 +44,7 @@ struct stack_hot {
 	uint64_t birth_bytes, death_bytes;
 	uint32_t births, deaths;
 	uint32_t temporary;
-	uint32_t touched; /* 1: has a row in the open slice */
+	uint32_t flags; /* STACK_* */
 	/* (bucket + 1) << 26 | count, at index bucket % 8; what does not fit there is a cell. */
 	uint32_t sizes[STACK_CELLS], lives[STACK_CELLS];
 };
@@ -98,8 +103,8 @@ static inline uint32_t stacks_live_blocks(const struct stack_hot *stack)
 static inline void stacks_touch(struct stack_table *table, struct stack_hot *stack, uint32_t slot,
 				uint32_t epoch)
 {
-	if (!stack->touched) {
-		stack->touched = 1;
+	if (!(stack->flags & STACK_TOUCHED)) {
+		stack->flags |= STACK_TOUCHED;
 		table->touched[table->touched_count++] = slot;
 	}
 	if (stack->epoch != epoch) {

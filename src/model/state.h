@@ -37,10 +37,13 @@ struct model_rows {
 	struct trace_slice_row *rows;
 	struct trace_death *deaths;
 	struct trace_bucket *buckets;
-	uint64_t *order, *order_other; /* stack_id << 32 | slot, for sorting */
+	uint64_t *order, *order_other; /* stack_id << 32 | slot */
+	uint64_t *sorted;              /* one of these two */
 	uint32_t *rank;                /* slot -> row */
-	struct cell *cells;
-	size_t rows_room, deaths_room, buckets_room, order_room, rank_room, cells_room;
+	uint32_t *counts;              /* of cells by class, then by row */
+	struct cell *cells, *cells_other;
+	size_t rows_room, deaths_room, buckets_room, order_room, order_other_room, rank_room;
+	size_t counts_room, cells_room, cells_other_room;
 };
 
 /* The sample with the largest RSS, and what was in use at its time. */
