@@ -4,6 +4,8 @@
 
 #include "base/memory.h"
 
+const char decode_no_memory[] = "there is no memory for it";
+
 struct decode {
 	const struct decode_limits *limits;
 	struct span *columns;
@@ -276,7 +278,7 @@ const char *decode_events(const struct decode_limits *limits, struct span column
 		.limits = limits, .columns = columns, .events = events, .addresses = addresses};
 	const char *wrong = "there are more events than a block can have";
 	if (count <= FORMAT_BLOCK_EVENTS)
-		wrong = allocate(&d, count) ? decode_all(&d, count) : "there is no memory for it";
+		wrong = allocate(&d, count) ? decode_all(&d, count) : decode_no_memory;
 	tm_free(d.stacks);
 	tm_free(d.live);
 	tm_free(d.born_event);

@@ -20,13 +20,16 @@ struct decode_limits {
 	bool free_stacks;
 };
 
+/* What is "wrong" when there is no memory: compare the pointer. */
+extern const char decode_no_memory[];
+
 /* Cut a payload into its columns; more than `count` are skipped, fewer are empty. false if bad. */
 bool decode_columns(struct span payload, struct span *columns, size_t count);
 /*
  * Decode `count` events (at most FORMAT_BLOCK_EVENTS) from columns[COLUMN_COUNT];
  * without addresses the address columns are empty. Frees of blocks that began in
  * the same block of events get their address, size and stack, too. NULL, or what
- * is wrong with the columns ("no memory" included).
+ * is wrong with the columns (decode_no_memory included).
  */
 const char *decode_events(const struct decode_limits *limits, struct span columns[COLUMN_COUNT],
 			  bool addresses, struct trace_event *events, size_t count);

@@ -85,8 +85,9 @@ static int decode_group(struct trace_reader *r, const struct section_group *grou
 	};
 	const char *wrong = decode_events(&limits, columns, addresses, events, header->count);
 	if (wrong)
-		return tm_fail(err, -EBADMSG, "'%s': the events %llu to %llu cannot be read: %s",
-			       r->source.path, (unsigned long long)header->first_ordinal,
+		return tm_fail(err, wrong == decode_no_memory ? -ENOMEM : -EBADMSG,
+			       "'%s': the events %llu to %llu cannot be read: %s", r->source.path,
+			       (unsigned long long)header->first_ordinal,
 			       (unsigned long long)(header->first_ordinal + header->count), wrong);
 	apply_refs(r, header->first_ordinal, events, header->count);
 	return 0;

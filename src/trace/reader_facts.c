@@ -3,6 +3,7 @@
 #include "trace/reader.h"
 
 #include "base/memory.h"
+#include "trace/decode.h"
 #include "trace/slices.h"
 
 #include <errno.h>
@@ -74,12 +75,11 @@ int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx, st
 		rc = source_load(&r->source, entry, &raw, err);
 		if (rc == 0)
 			wrong = slices_get(span_of(raw.data, raw.used), r->stack_count, &slices);
-		if (rc == -EBADMSG || wrong) {
-			rc = tm_fail(err, -EBADMSG,
-				     "'%s': the aggregates at offset %" PRIu64 " are damaged: %s",
-				     r->source.path, entry->offset, wrong ? wrong : "checksum");
-			break;
-		}
+		if (wrong)
+			rc = tm_fail(err, wrong == decode_no_memory ? -ENOMEM : -EBADMSG,
+				     "'%s': the aggregates at offset %" PRIu64
+				     " cannot be read: %s",
+				     r->source.path, entry->offset, wrong);
 		if (rc == 0)
 			rc = fn(ctx, &slices.slice);
 	}

@@ -149,7 +149,10 @@ static int load_group(struct trace_reader *r, const struct kind *kind,
 		row += good;
 	}
 	bytes_done(&storage);
-	if (rc == -EBADMSG || !good) {
+	if (rc == -ENOMEM)
+		return tm_fail(err, rc, "There is no memory for the %s of '%s'",
+			       source_type_name(kind->type), r->source.path);
+	if (rc == -EBADMSG || (rc == 0 && !good)) {
 		source_warn(&r->source,
 			    "a block of %s is damaged: %" PRIu32 " of its %" PRIu32
 			    " records are lost",
@@ -157,9 +160,6 @@ static int load_group(struct trace_reader *r, const struct kind *kind,
 			    group->header.count);
 		return 0;
 	}
-	if (rc == -ENOMEM)
-		return tm_fail(err, rc, "There is no memory for the %s of '%s'",
-			       source_type_name(kind->type), r->source.path);
 	if (rc < 0 && err)
 		*err = why;
 	return rc;

@@ -128,16 +128,16 @@ static void get_facts(struct span *in, struct trace_slice *slice)
 }
 
 /* Entries are never more than bytes: a hostile count cannot ask for much memory. */
-static bool allocate(struct slices_reader *r, const struct span *columns)
+static const char *allocate(struct slices_reader *r, const struct span *columns)
 {
 	slices_done(r);
 	if (r->slice.row_count > span_left(&columns[SLICE_STACK]))
-		return false;
+		return "it has more rows than it can have";
 	r->rows = tm_alloc_array(r->slice.row_count + 1, sizeof *r->rows);
 	r->deaths = tm_alloc_array(span_left(&columns[SLICE_DEATHS]) + 1, sizeof *r->deaths);
 	r->sizes = tm_alloc_array(span_left(&columns[SLICE_SIZE_COUNTS]) + 1, sizeof *r->sizes);
 	r->lives = tm_alloc_array(span_left(&columns[SLICE_LIFE_COUNTS]) + 1, sizeof *r->lives);
-	return r->rows && r->deaths && r->sizes && r->lives;
+	return r->rows && r->deaths && r->sizes && r->lives ? NULL : decode_no_memory;
 }
 
 static bool get_deaths(struct span *columns, uint32_t slice_id, struct trace_slice_row *row,
@@ -236,9 +236,9 @@ const char *slices_get(struct span payload, uint32_t stack_count, struct slices_
 		return "its columns do not fit";
 	r->slice = (struct trace_slice){0};
 	get_facts(&columns[SLICE_FACTS], &r->slice);
-	if (!allocate(r, columns))
-		return "it has more rows than it can have, or there is no memory";
-	const char *wrong = get_rows(columns, stack_count, r);
+	const char *wrong = allocate(r, columns);
+	if (!wrong)
+		wrong = get_rows(columns, stack_count, r);
 	for (int i = 0; i < SLICE_COLUMNS && !wrong; i++)
 		wrong = columns[i].bad ? "a column is too short" : NULL;
 	return wrong;

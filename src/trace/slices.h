@@ -19,8 +19,8 @@ struct slices_reader {
 	struct trace_bucket *sizes, *lives;
 };
 /*
- * Decode; stacks must be below stack_count. NULL, or what is wrong. The reader's
- * arrays are replaced; slices_done() frees them.
+ * Decode; stacks must be below stack_count. NULL, or what is wrong (decode_no_memory included). The
+ * reader's arrays are replaced; slices_done() frees them.
  */
 const char *slices_get(struct span payload, uint32_t stack_count, struct slices_reader *r);
 void slices_done(struct slices_reader *r);
