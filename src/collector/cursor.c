@@ -129,22 +129,24 @@ static void find_new_streams(struct cursors *cursors, cursor_fn begin, void *ctx
 	}
 }
 
-/* The revoke handshake, seen from here: has the chunk become ours? */
-static void check_revoke(struct cursors *cursors, struct cursor *cursor)
+/*
+ * The revoke handshake, seen from here: has the chunk become ours? The first
+ * chunk of the thread's new chain if it has begun one, else 0.
+ */
+static uint32_t check_revoke(struct cursors *cursors, struct cursor *cursor)
 {
 	struct wire_stream *stream = &cursors->map->streams[cursor->slot];
+	/* Pairs with the release of head_seq in the agent, after head. */
 	uint32_t head_seq = atomic_load_explicit(&stream->head_seq, memory_order_acquire);
 	if (head_seq != cursor->head_seq) {
 		cursor->head_seq = head_seq;
-		cursor->next_head = atomic_load_explicit(&stream->head, memory_order_relaxed);
-		cursor->revoking = false;
-		cursor->final = true;
-	} else if (cursor->revoking && !cursor->final &&
-		   !atomic_load_explicit(&stream->busy, memory_order_acquire)) {
-		/* Not busy after the barrier: when it next emits it sees revoke and takes another.
-		 */
-		cursor->final = true;
+		cursor->revoking = cursor->final = false;
+		return atomic_load_explicit(&stream->head, memory_order_relaxed);
 	}
+	/* Not busy after the barrier: when it next emits it sees revoke and takes another. */
+	if (cursor->revoking && !atomic_load_explicit(&stream->busy, memory_order_acquire))
+		cursor->final = true;
+	return WIRE_NONE;
 }
 
 /* Has the watch thread seen that this stream's thread no longer exists? */
@@ -159,14 +161,11 @@ static void snapshot_one(struct cursors *cursors, struct cursor *cursor)
 	cursor->first_words = cursor->second_words;
 	/* Before the words are counted: what was committed before the end is then seen. */
 	cursor->gone = thread_is_gone(cursors, cursor);
-	check_revoke(cursors, cursor);
-	if (!cursor->last_chunk && cursor->next_head) {
-		uint32_t head = cursor->next_head;
-		cursor->next_head = WIRE_NONE;
-		cursor->final = false;
-		enter_chunk(cursors, cursor, head);
-	}
+	uint32_t head = check_revoke(cursors, cursor);
 	uint64_t words = look_ahead(cursors, cursor);
+	/* A new chain goes on where the old one ended: nothing of it may come later. */
+	if (head && enter_chunk(cursors, cursor, head))
+		words += look_ahead(cursors, cursor);
 	cursor->second_words += words;
 	cursor->idle_passes = words ? 0 : cursor->idle_passes + 1;
 	if (cursor->chunk)

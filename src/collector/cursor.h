@@ -35,7 +35,6 @@ struct cursor {
 	uint32_t thread_id;
 	uint32_t chunk;      /* present chunk, index + 1; 0 none */
 	uint32_t last_chunk; /* newest chunk seen in the chain; 0 none */
-	uint32_t next_head;  /* first chunk of a new chain, not yet entered; 0 none */
 	uint32_t head_seq;
 	uint32_t tid, lane;
 	uint32_t idle_passes; /* snapshots in a row that brought nothing */

@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "collector/extra.h"
 
+enum { ROW_MAX = 12 }; /* streams up to which a row of stamps is faster than a heap */
+
 int merge_init(struct merge *merge, struct cursors *cursors, struct feed *feed, struct extra *extra)
 {
 	*merge = (struct merge){.cursors = cursors, .feed = feed, .extra = extra};
@@ -145,32 +147,41 @@ static inline void put_heap_event(struct feed *feed, const struct cursor *cursor
 	};
 }
 
+/*
+ * Releases the event at `at`, whose first word is w0, and returns where the next
+ * one begins. Words that are no event end the chunk.
+ */
+static inline const uint64_t *take_event(struct merge *merge, struct cursor *cursor,
+					 const uint64_t *at, uint64_t w0, uint64_t stamp)
+{
+	/* An event has at least two words, and none begins with the last of a chunk. */
+	if (__builtin_expect(cursor->end - at < 2, 0))
+		return skip_bad(merge, cursor);
+	uint64_t w1 = load(at + 1);
+	unsigned words = wire_event_words(w0, w1);
+	if (__builtin_expect(!words || words > (size_t)(cursor->end - at), 0))
+		return skip_bad(merge, cursor);
+	if (__builtin_expect((w0 & 15) == WIRE_OP_EXTRA, 0)) {
+		extra_take(merge->extra, cursor, stamp, at, words);
+	} else {
+		struct decoded in = decode(w0, w1, at);
+		put_heap_event(merge->feed, cursor, stamp, w0, &in);
+	}
+	return at + words;
+}
+
 /* Releases the cursor's events before `stop` whose stamps do not exceed limit. */
 static const uint64_t *take_run(struct merge *merge, struct cursor *cursor, const uint64_t *stop,
 				uint64_t limit)
 {
-	struct feed *feed = merge->feed;
 	const uint64_t *at = cursor->at;
 	while (at < stop) {
 		uint64_t w0 = load(at);
-		uint64_t stamp = stamp_extend(&feed->clock, w0);
+		uint64_t stamp = stamp_extend(&merge->feed->clock, w0);
 		/* The first goes whatever it says now, or a target that flips it could hold us. */
 		if (stamp > limit && at != cursor->at)
 			break;
-		/* An event has at least two words, and none begins with the last of a chunk. */
-		if (cursor->end - at < 2)
-			return skip_bad(merge, cursor);
-		uint64_t w1 = load(at + 1);
-		unsigned words = wire_event_words(w0, w1);
-		if (!words || words > (size_t)(cursor->end - at))
-			return skip_bad(merge, cursor);
-		if ((w0 & 15) == WIRE_OP_EXTRA) {
-			extra_take(merge->extra, cursor, stamp, at, words);
-		} else {
-			struct decoded in = decode(w0, w1, at);
-			put_heap_event(feed, cursor, stamp, w0, &in);
-		}
-		at += words;
+		at = take_event(merge, cursor, at, w0, stamp);
 	}
 	return at;
 }
@@ -186,24 +197,117 @@ static uint64_t advance(struct cursor *cursor, const uint64_t *at)
 	return first;
 }
 
+/* ---- many streams: runs from the top of a heap ---- */
+
+static uint64_t release_run(struct merge *merge, uint64_t first_words)
+{
+	struct cursor *cursor = merge->heap[0];
+	uint64_t others = first_words - cursor->first_words;
+	const uint64_t *stop = cursor->end;
+	if (!others && cursor->first_words < (uint64_t)(stop - cursor->at))
+		stop = cursor->at + cursor->first_words;
+	const uint64_t *at = take_run(merge, cursor, stop, second_stamp(merge));
+	uint64_t released = advance(cursor, at);
+	if (cursor->at < cursor->end || cursor_next_chunk(merge->cursors, cursor))
+		cursor->stamp = stamp_extend(&merge->feed->clock, load(cursor->at));
+	else
+		merge->heap[0] = merge->heap[--merge->heap_count];
+	if (merge->heap_count)
+		sift_down(merge, 0);
+	return released;
+}
+
+/* ---- few streams: the smallest of a row of stamps, event by event ---- */
+
+/* The choice of the stream is as good as random, so it must not be a branch. */
+struct row {
+	uint64_t stamps[ROW_MAX];
+	uint64_t words[ROW_MAX]; /* first word of the event at `at`: read once */
+	const uint64_t *at[ROW_MAX];
+	const uint64_t
+		*stop[ROW_MAX]; /* end of the chunk's words, or of the first snapshot in it */
+	uint32_t count;
+};
+
+static inline uint32_t smallest(const struct row *row)
+{
+	uint64_t best = row->stamps[0];
+	uint32_t at = 0;
+	for (uint32_t i = 1; i < row->count; i++) {
+		bool less = row->stamps[i] < best;
+		best = less ? row->stamps[i] : best;
+		at = less ? i : at;
+	}
+	return at;
+}
+
+static inline void row_look(struct row *row, const struct stamp_clock *clock, uint32_t i)
+{
+	row->words[i] = load(row->at[i]);
+	row->stamps[i] = stamp_extend(clock, row->words[i]);
+}
+
+static void row_enter(struct merge *merge, struct row *row, uint32_t i)
+{
+	struct cursor *cursor = merge->heap[i];
+	row->at[i] = cursor->at;
+	row->stop[i] = cursor->end;
+	if (cursor->first_words && cursor->first_words < (uint64_t)(cursor->end - cursor->at))
+		row->stop[i] = cursor->at + cursor->first_words;
+	row_look(row, &merge->feed->clock, i);
+}
+
+/* Until one of the streams reaches its stop; which one. */
+static uint32_t release_row(struct merge *merge, struct row *row)
+{
+	for (;;) {
+		uint32_t i = smallest(row);
+		row->at[i] = take_event(merge, merge->heap[i], row->at[i], row->words[i],
+					row->stamps[i]);
+		if (row->at[i] >= row->stop[i])
+			return i;
+		row_look(row, &merge->feed->clock, i);
+	}
+}
+
+/* What remains of the first snapshot when the row is left. */
+static uint64_t release_few(struct merge *merge, uint64_t first_words)
+{
+	struct row row = {.count = merge->heap_count};
+	for (uint32_t i = 0; i < row.count; i++)
+		row_enter(merge, &row, i);
+	while (first_words && row.count > 1) {
+		uint32_t i = release_row(merge, &row);
+		struct cursor *cursor = merge->heap[i];
+		first_words -= advance(cursor, row.at[i]);
+		if (cursor->at < cursor->end || cursor_next_chunk(merge->cursors, cursor)) {
+			row_enter(merge, &row, i);
+			continue;
+		}
+		/* The last takes its place; its words are accounted for first. */
+		uint32_t last = --row.count;
+		first_words -= advance(merge->heap[last], row.at[last]);
+		merge->heap[i] = merge->heap[last];
+		if (i != last)
+			row_enter(merge, &row, i);
+	}
+	for (uint32_t i = 0; i < row.count; i++) {
+		first_words -= advance(merge->heap[i], row.at[i]);
+		merge->heap[i]->stamp = row.stamps[i];
+	}
+	merge->heap_count = row.count;
+	return first_words;
+}
+
 void merge_release(struct merge *merge, uint64_t first_words)
 {
 	if (!first_words)
 		return;
 	build_heap(merge);
 	while (first_words && merge->heap_count) {
-		struct cursor *cursor = merge->heap[0];
-		uint64_t others = first_words - cursor->first_words;
-		const uint64_t *stop = cursor->end;
-		if (!others && cursor->first_words < (uint64_t)(stop - cursor->at))
-			stop = cursor->at + cursor->first_words;
-		const uint64_t *at = take_run(merge, cursor, stop, second_stamp(merge));
-		first_words -= advance(cursor, at);
-		if (cursor->at < cursor->end || cursor_next_chunk(merge->cursors, cursor))
-			cursor->stamp = stamp_extend(&merge->feed->clock, load(cursor->at));
+		if (merge->heap_count > 1 && merge->heap_count <= ROW_MAX)
+			first_words = release_few(merge, first_words);
 		else
-			merge->heap[0] = merge->heap[--merge->heap_count];
-		if (merge->heap_count)
-			sift_down(merge, 0);
+			first_words -= release_run(merge, first_words);
 	}
 }

@@ -12,15 +12,23 @@ enum {
 
 enum state { DEAD = 0, LIVE = 1, UNKNOWN = 2 };
 
-/* What this batch has done to an address so far. */
+/*
+ * For the quick look at every batch: what it has done to an address so far.
+ * Addresses are known by 44 bits of their hash; two that share them are at worst
+ * taken for a contradiction, which reorder() then does not find.
+ */
+struct trail {
+	uint32_t tag;  /* of the address */
+	uint16_t last; /* index of its last event */
+	uint16_t mark; /* generation << 2 | enum state before `last`; another generation: empty */
+};
+
+/* For putting it right: exact. */
 struct slot {
 	uint64_t address;
 	uint16_t generation; /* of the scan; another: empty */
-	uint16_t last;       /* index of its last event */
-	uint8_t before_last; /* enum state before `last` */
-	/* In reorder(): */
-	uint8_t now;    /* enum state */
 	uint16_t maker; /* index of the allocation that made it live, or NONE: before this batch */
+	uint8_t now;    /* enum state */
 };
 
 /* A thread whose next event cannot be yet. */
@@ -30,6 +38,8 @@ struct waiting {
 };
 
 struct repair {
+	uint16_t trail_generation; /* 14 bits */
+	struct trail trails[SLOT_COUNT];
 	uint16_t generation;
 	uint16_t next[REPAIR_EVENTS_MAX];
 	struct waiting waiting[REPAIR_EVENTS_MAX];
@@ -89,8 +99,21 @@ static inline struct slot *find_slot(struct repair *repair, uint64_t address, bo
 
 /* ---- is anything wrong? ---- */
 
-/* Two neighbours on one address, of different threads: do they contradict what was before? */
-static bool contradicts(const struct model *model, const struct slot *slot,
+_Static_assert(TRACE_ALLOC < 4 && TRACE_FREE < 4 && TRACE_REALLOC_FREE < 4 &&
+		       TRACE_REALLOC_ALLOC == 3,
+	       "the operations that begin or end a block are the first four");
+
+static void next_trails(struct repair *repair)
+{
+	repair->trail_generation = (repair->trail_generation + 1) & 0x3fff;
+	if (repair->trail_generation == 0) {
+		memset(repair->trails, 0, sizeof repair->trails);
+		repair->trail_generation = 1;
+	}
+}
+
+/* Two neighbours on one address: do they contradict each other, or what was before? */
+static bool contradicts(const struct model *model, enum state before,
 			const struct trace_event *last, const struct trace_event *event)
 {
 	if (last->thread_id == event->thread_id ||
@@ -98,29 +121,32 @@ static bool contradicts(const struct model *model, const struct slot *slot,
 		return false;
 	if (begins(last) == begins(event))
 		return true;
-	bool was_live = slot->before_last == UNKNOWN ? model_is_live(model, slot->address)
-						     : slot->before_last == LIVE;
+	bool was_live = before == UNKNOWN ? model_is_live(model, event->address) : before == LIVE;
 	return was_live == begins(last);
 }
 
 static bool is_wrong(struct repair *repair, const struct model *model,
 		     const struct trace_event *events, size_t count)
 {
-	next_generation(repair);
+	next_trails(repair);
 	for (size_t i = 0; i < count; i++) {
-		bool is_new;
-		if (!begins(&events[i]) && !ends(&events[i]))
+		if (events[i].op > TRACE_REALLOC_ALLOC)
 			continue;
-		struct slot *slot = find_slot(repair, events[i].address, &is_new);
-		if (is_new) {
-			slot->before_last = UNKNOWN;
-		} else {
-			const struct trace_event *last = &events[slot->last];
-			if (contradicts(model, slot, last, &events[i]))
+		uint64_t hash = (events[i].address >> 3) * 0x9e3779b97f4a7c15ull;
+		uint32_t tag = (uint32_t)(hash >> 32), at = (uint32_t)(hash >> 20) % SLOT_COUNT;
+		struct trail *trail = &repair->trails[at];
+		while (trail->mark >> 2 == repair->trail_generation && trail->tag != tag)
+			trail = &repair->trails[at = (at + 1) % SLOT_COUNT];
+		enum state before = UNKNOWN;
+		if (trail->mark >> 2 == repair->trail_generation) {
+			const struct trace_event *last = &events[trail->last];
+			if (contradicts(model, trail->mark & 3, last, &events[i]))
 				return true;
-			slot->before_last = begins(last) ? LIVE : DEAD;
+			before = begins(last) ? LIVE : DEAD;
 		}
-		slot->last = (uint16_t)i;
+		*trail = (struct trail){.tag = tag,
+					.last = (uint16_t)i,
+					.mark = (uint16_t)(repair->trail_generation << 2 | before)};
 	}
 	return false;
 }

@@ -263,7 +263,7 @@ static bool all_read(const struct section *section)
 {
 	for (uint32_t i = 0; i < section->cursors.followed_count; i++) {
 		const struct cursor *cursor = &section->cursors.all[section->cursors.followed[i]];
-		if (cursor->second_words || cursor->next_head)
+		if (cursor->second_words)
 			return false;
 	}
 	return true;
