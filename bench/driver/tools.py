@@ -127,7 +127,8 @@ class Tidemark:
             sample["failure"] = "report --json: status %d: %s" % (done.returncode, done.stderr.strip()[-200:])
             return
         keep = ("events", "allocations", "frees", "threads", "stacks", "stack_nodes", "waited_ns", "agent_bytes",
-                "collector_cpu_ns", "lost_events", "peak_allocations", "unfreed_allocations", "cut_stacks", "freed_unseen")
+                "collector_cpu_ns", "lost_events", "peak_allocations", "unfreed_allocations", "cut_stacks",
+                "freed_unseen")
         for key in keep:
             if key in report:
                 sample[key] = report[key]
