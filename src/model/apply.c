@@ -192,6 +192,8 @@ HOT int apply_alloc(struct model *m, struct trace_event *event, uint64_t mixed, 
 		event->size_bytes = size_bytes = clamp_size(m, size_bytes);
 	if (!by_block)
 		event->block_id = m->allocations;
+	struct live_block *block = insert_block(m, page, mixed);
+	/* Gathered only now: before, they would take registers that the insertion needs. */
 	struct live_facts facts = {
 		.slot = slot,
 		.thread_id = event->thread_id,
@@ -200,7 +202,7 @@ HOT int apply_alloc(struct model *m, struct trace_event *event, uint64_t mixed, 
 		.birth_us = m->now_us,
 		.other = by_block ? event->address : event->block_id,
 	};
-	live_describe(insert_block(m, page, mixed), &facts);
+	live_describe(block, &facts);
 	thread->last_block = event->block_id + 1;
 	if (event->op == TRACE_REALLOC_ALLOC && thread->pending)
 		thread->pending->valid = false;
@@ -319,6 +321,9 @@ static int apply_older(struct model *m, struct trace_event *event)
 
 HOT void pass_time(struct model *m, uint64_t time_ns)
 {
+	/* Many events fall into the same microsecond: most need no division. */
+	if (time_ns - m->now_us * 1000 < 1000)
+		return;
 	uint64_t now_us = time_ns / 1000;
 	if (now_us > m->now_us)
 		m->now_us = LIKELY(now_us < LIVE_48_BITS) ? now_us : LIVE_48_BITS;

@@ -384,9 +384,9 @@ static void no_memory(void)
 {
 	struct recording rec;
 	open_recording(&rec, 61);
-	record(&rec, 6, 1500);
+	record(&rec, 3, 400);
 	cut(&rec);
-	record(&rec, 0, rec.ref->events + 300);
+	record(&rec, 0, rec.ref->events + 100);
 	finish(&rec);
 	struct model *m = NULL;
 	int (*const ways[])(struct trace_reader *, struct model **,
