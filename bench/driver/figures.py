@@ -174,6 +174,16 @@ def memory_verdicts(cells):
                       collector_limit_bytes(worst) / MIB, "%.1f")
 
 
+def replay_verdicts(replays):
+    """The collector's rate on one core: all its threads together. Its replay prints key=value words."""
+    for title, text in replays:
+        words = dict(word.split("=", 1) for word in text.split() if "=" in word)
+        if "cpu_ns_per_event" in words:
+            rate = 1e9 / float(words["cpu_ns_per_event"])
+            yield Verdict("%s, %s threads" % (title, words.get("threads", "?")), "%.1f M/s" % (rate / 1e6),
+                          "at least %.0f M/s" % (EVENTS_PER_SECOND / 1e6), rate >= EVENTS_PER_SECOND)
+
+
 class Results:
     """All that one run of the bench has found."""
 
@@ -190,6 +200,7 @@ class Results:
         yield from thread_verdicts(self.cells)
         yield from program_verdicts(self.programs, self.cells)
         yield from memory_verdicts(self.cells)
+        yield from replay_verdicts(self.replays)
 
     def has_own_failures(self):
         return any(tool.startswith("tidemark") for cell in self.cells.values() for tool in cell.failures)
