@@ -17,7 +17,7 @@
 
 enum column {
 	COLUMN_TOKEN,      /* one byte per event */
-	COLUMN_TIME,       /* run of events in one microsecond, step to the next; ... */
+	COLUMN_TIME,       /* runs of events in one microsecond, and steps to the next */
 	COLUMN_THREAD,     /* thread, run; thread, run; ... */
 	COLUMN_STACK,      /* stacks that were not foreseen */
 	COLUMN_SIZE,       /* sizes that were not foreseen */
@@ -32,17 +32,22 @@ enum column {
 
 /*
  * Token of an event that has a stack and a size:
- *   kind << 2 | size not foreseen << 1 | stack not foreseen
+ *   kind * 9 + how its stack was foreseen * 3 + how its size was
  * Token of an event that ends a block:
- *   TOKEN_FREE + (kind << 3 | enum token_free)
+ *   TOKEN_FREE + kind * 8 + enum token_free
  * and TOKEN_EXTRA where COLUMN_EXTRA has something for it.
  */
 enum {
-	TOKEN_STACK_MISS = 1,
-	TOKEN_SIZE_MISS = 2,
-	TOKEN_FREE = 16,
-	TOKEN_END = 48,
-	TOKEN_EXTRA = 64,
+	TOKEN_ALLOC_KIND = 9,
+	TOKEN_FREE_KIND = 8,
+	TOKEN_FREE = 4 * TOKEN_ALLOC_KIND,
+	TOKEN_END = TOKEN_FREE + 4 * TOKEN_FREE_KIND,
+	TOKEN_EXTRA = 128,
+};
+enum token_foreseen {
+	TOKEN_BY_HISTORY = 0, /* as the last time after the same history */
+	TOKEN_BY_STACK = 1,   /* stack: as the last time after this stack; size: as its last */
+	TOKEN_MISS = 2,       /* written: COLUMN_STACK, COLUMN_SIZE */
 };
 enum token_free {
 	TOKEN_FREE_TOP = 0,      /* the youngest block that lives */
@@ -66,13 +71,17 @@ enum {
 	COLUMN_LIVE_NOT = FORMAT_BLOCK_EVENTS + 1, /* not in the list */
 	COLUMN_SIZE_CLASSES = 128,
 	COLUMN_TICK_NS = 1000,
+	COLUMN_HISTORIES = 16384,
+	COLUMN_STACK_MASK = (1 << 21) - 1, /* of the last stack in a history */
+	COLUMN_TIME_ESCAPE = 15,           /* in a nibble: more follows */
 };
 
 /* How an address was foreseen: COLUMN_ADDRESS_HIT. */
 enum {
 	COLUMN_ADDRESS_FREED = 0, /* that of the block of its size class that was freed last */
 	COLUMN_ADDRESS_NEXT = 1,  /* behind the block before */
-	COLUMN_ADDRESS_MISS = 2,  /* COLUMN_ADDRESS: signed difference to that */
+	COLUMN_ADDRESS_MISS = 2,  /* COLUMN_ADDRESS: 16ths of the difference to its stack's last */
+	COLUMN_ADDRESS_ODD = 3,   /* COLUMN_ADDRESS: the difference to its stack's last */
 };
 
 static inline uint64_t column_next_address(uint64_t address, uint64_t size_bytes)
@@ -92,8 +101,42 @@ struct column_stack {
 	uint32_t stack_id;
 	uint32_t follower; /* local number of the stack that came after it last */
 	uint64_t size_bytes;
+	uint64_t address;
 	uint8_t api, align_log2;
 };
+
+/* What came last time after the same history. */
+struct column_foreseen {
+	uint32_t stack; /* local number */
+	uint32_t size_bytes;
+};
+
+/*
+ * The history before an allocation: the local numbers of the last three stacks
+ * and the kinds of the last two frees after them.
+ */
+struct column_history {
+	uint64_t stacks; /* 21 bits each, the last in the low ones */
+	uint32_t frees;  /* two bits each: kind + 1 */
+};
+
+static inline uint32_t column_history_slot(const struct column_history *history)
+{
+	uint64_t mixed =
+		history->stacks * 0x9e3779b97f4a7c15u + history->frees * 0xc2b2ae3d27d4eb4fu;
+	return (uint32_t)(mixed >> 50);
+}
+
+static inline void column_history_alloc(struct column_history *history, uint32_t stack)
+{
+	history->stacks = history->stacks << 21 | stack;
+	history->frees = 0;
+}
+
+static inline void column_history_free(struct column_history *history, unsigned kind)
+{
+	history->frees = (history->frees << 2 | ((kind + 1) & 3)) & 15;
+}
 
 /*
  * The blocks that began in this block of events and live, youngest at the end.

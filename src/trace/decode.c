@@ -10,15 +10,17 @@ struct decode {
 	const struct decode_limits *limits;
 	struct span *columns;
 	struct trace_event *events;
-	uint32_t born, stack_count, context, free_context;
+	uint32_t born, stack_count, free_context;
 	uint64_t last_old, address;
 	struct column_live last_live;
+	struct column_history history;
 	bool addresses;
 	struct column_stack *stacks;
 	struct column_live *live;
 	uint32_t *born_event; /* which event began each block */
 	uint32_t *next_freed;
 	uint32_t freed[COLUMN_SIZE_CLASSES];
+	struct column_foreseen *foreseen;
 	const char *wrong;
 };
 
@@ -44,7 +46,8 @@ static bool allocate(struct decode *d, size_t count)
 	d->live = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS + 2, sizeof *d->live);
 	d->born_event = tm_grow_array(NULL, count + 1, sizeof *d->born_event);
 	d->next_freed = tm_grow_array(NULL, count + 1, sizeof *d->next_freed);
-	return d->stacks && d->live && d->born_event && d->next_freed;
+	d->foreseen = tm_alloc_array(COLUMN_HISTORIES, sizeof *d->foreseen);
+	return d->stacks && d->live && d->born_event && d->next_freed && d->foreseen;
 }
 
 static void start(struct decode *d)
@@ -58,6 +61,19 @@ static void start(struct decode *d)
 		d->freed[i] = COLUMN_LIVE_NOT;
 }
 
+/* How many events had one time, and how far it is to the next. */
+static void take_step(struct span *column, uint64_t *ret_run, uint64_t *ret_step)
+{
+	const uint8_t *byte = span_take(column, 1);
+	uint64_t run = byte ? *byte >> 4 : 0, step = byte ? *byte & 15 : 0;
+	if (run == COLUMN_TIME_ESCAPE)
+		run += span_limited(column, FORMAT_BLOCK_EVENTS);
+	if (step == COLUMN_TIME_ESCAPE)
+		step += span_limited(column, UINT64_MAX - COLUMN_TIME_ESCAPE - 1);
+	*ret_run = run + 1;
+	*ret_step = step + 1;
+}
+
 /* Times of all events from their runs; the last run lasts to the end. */
 static const char *decode_times(struct decode *d, size_t count)
 {
@@ -66,8 +82,9 @@ static const char *decode_times(struct decode *d, size_t count)
 	size_t i = 0;
 	while (i < count) {
 		bool last = span_left(column) == 0;
-		uint64_t run = last ? count - i : span_varint(column) + 1;
-		uint64_t step = last ? 0 : span_varint(column) + 1;
+		uint64_t run = count - i, step = 0;
+		if (!last)
+			take_step(column, &run, &step);
 		if (column->bad || run == 0 || run > count - i)
 			return "a run of times is too long";
 		for (uint64_t k = 0; k < run; k++)
@@ -108,55 +125,72 @@ static uint32_t take_stack(struct decode *d, enum column column, uint32_t number
 		d->wrong = "a stack is not in the file";
 		return 0;
 	}
-	d->stacks[number] =
-		(struct column_stack){.stack_id = (uint32_t)stack_id, .size_bytes = UINT64_MAX};
+	d->stacks[number] = (struct column_stack){.stack_id = (uint32_t)stack_id};
 	d->stack_count++;
 	return number;
 }
 
-static void decode_address(struct decode *d, struct trace_event *event)
+static void decode_address(struct decode *d, struct column_stack *stack, struct trace_event *event)
 {
 	unsigned class = column_size_class(event->size_bytes);
 	const uint8_t *hit = span_take(&d->columns[COLUMN_ADDRESS_HIT], 1);
 	uint32_t freed = d->freed[class];
-	if (!hit || *hit > COLUMN_ADDRESS_MISS ||
+	if (!hit || *hit > COLUMN_ADDRESS_ODD ||
 	    (*hit == COLUMN_ADDRESS_FREED && freed == COLUMN_LIVE_NOT)) {
 		d->wrong = "an address is missing";
 		return;
 	}
-	if (*hit == COLUMN_ADDRESS_FREED)
+	if (*hit == COLUMN_ADDRESS_FREED) {
 		event->address = d->events[d->born_event[freed]].address;
-	else if (*hit == COLUMN_ADDRESS_NEXT)
+	} else if (*hit == COLUMN_ADDRESS_NEXT) {
 		event->address = d->address;
-	else
-		event->address = d->address + (uint64_t)span_signed(&d->columns[COLUMN_ADDRESS]);
+	} else {
+		uint64_t step = (uint64_t)span_signed(&d->columns[COLUMN_ADDRESS]);
+		event->address = stack->address + (*hit == COLUMN_ADDRESS_ODD ? step : step * 16);
+	}
 	if (freed != COLUMN_LIVE_NOT && *hit != COLUMN_ADDRESS_NEXT)
 		d->freed[class] = d->next_freed[freed];
 	d->address = column_next_address(event->address, event->size_bytes);
+	stack->address = event->address;
 }
 
-static void decode_alloc(struct decode *d, uint32_t index, unsigned token)
+static uint32_t decode_stack(struct decode *d, unsigned how, uint32_t foreseen)
+{
+	uint32_t *follower = &d->stacks[d->history.stacks & COLUMN_STACK_MASK].follower;
+	if (how == TOKEN_BY_HISTORY)
+		*follower = foreseen;
+	else if (how == TOKEN_MISS)
+		*follower = take_stack(d, COLUMN_STACK, span_u32(&d->columns[COLUMN_STACK]));
+	return *follower;
+}
+
+static void decode_extra(struct decode *d, struct column_stack *stack)
+{
+	const uint8_t *extra = span_take(&d->columns[COLUMN_EXTRA], 2);
+	if (!extra || extra[0] >= TRACE_API_COUNT || extra[1] > 63) {
+		d->wrong = "an api or alignment is out of range";
+		return;
+	}
+	stack->api = extra[0];
+	stack->align_log2 = extra[1];
+}
+
+static void decode_alloc(struct decode *d, uint32_t index, unsigned token, bool extra)
 {
 	struct trace_event *event = &d->events[index];
-	uint32_t number = d->stacks[d->context].follower;
-	if (token & TOKEN_STACK_MISS) {
-		number = take_stack(d, COLUMN_STACK, span_u32(&d->columns[COLUMN_STACK]));
-		d->stacks[d->context].follower = number;
-	}
+	struct column_foreseen *foreseen = &d->foreseen[column_history_slot(&d->history)];
+	unsigned how = token % TOKEN_ALLOC_KIND / 3, how_size = token % 3;
+	uint32_t number = decode_stack(d, how, foreseen->stack);
 	struct column_stack *stack = &d->stacks[number];
-	if (token & TOKEN_SIZE_MISS)
+	if (how_size == TOKEN_BY_HISTORY)
+		stack->size_bytes = foreseen->size_bytes;
+	else if (how_size == TOKEN_MISS)
 		stack->size_bytes = span_varint(&d->columns[COLUMN_SIZE]);
-	if (token & TOKEN_EXTRA) {
-		const uint8_t *extra = span_take(&d->columns[COLUMN_EXTRA], 2);
-		if (!extra || extra[0] >= TRACE_API_COUNT || extra[1] > 63) {
-			d->wrong = "an api or alignment is out of range";
-			return;
-		}
-		stack->api = extra[0];
-		stack->align_log2 = extra[1];
-	}
-	d->context = number;
-	event->op = column_alloc_ops[token >> 2 & 3];
+	if (extra)
+		decode_extra(d, stack);
+	*foreseen = (struct column_foreseen){number, (uint32_t)stack->size_bytes};
+	column_history_alloc(&d->history, number);
+	event->op = column_alloc_ops[token / TOKEN_ALLOC_KIND];
 	event->stack_id = stack->stack_id;
 	event->size_bytes = stack->size_bytes;
 	event->api = stack->api;
@@ -166,7 +200,7 @@ static void decode_alloc(struct decode *d, uint32_t index, unsigned token)
 		return;
 	event->block_id = d->limits->first_block_id + d->born;
 	if (d->addresses)
-		decode_address(d, event);
+		decode_address(d, stack, event);
 	d->born_event[d->born] = index;
 	column_live_add(d->live, d->born++);
 }
@@ -215,8 +249,10 @@ static void decode_free(struct decode *d, uint32_t index, unsigned token)
 {
 	struct trace_event *event = &d->events[index];
 	struct span *column = &d->columns[COLUMN_FREE];
-	event->op = column_free_ops[(token - TOKEN_FREE) >> 3];
-	switch ((enum token_free)(token & 7)) {
+	unsigned kind = (token - TOKEN_FREE) / TOKEN_FREE_KIND;
+	event->op = column_free_ops[kind];
+	column_history_free(&d->history, kind);
+	switch ((enum token_free)((token - TOKEN_FREE) % TOKEN_FREE_KIND)) {
 	case TOKEN_FREE_TOP:
 		decode_local(d, event, d->live[COLUMN_LIVE_ENDS].older);
 		break;
@@ -263,7 +299,7 @@ static const char *decode_all(struct decode *d, size_t count)
 		if (token >= TOKEN_FREE)
 			decode_free(d, i, token);
 		else
-			decode_alloc(d, i, tokens[i]);
+			decode_alloc(d, i, token, tokens[i] & TOKEN_EXTRA);
 		wrong = d->wrong;
 	}
 	for (int i = 0; i < COLUMN_COUNT && !wrong; i++)
@@ -283,5 +319,6 @@ const char *decode_events(const struct decode_limits *limits, struct span column
 	tm_free(d.live);
 	tm_free(d.born_event);
 	tm_free(d.next_freed);
+	tm_free(d.foreseen);
 	return wrong;
 }

@@ -30,13 +30,14 @@ struct born {
 
 struct state {
 	uint8_t *end[COLUMN_COUNT];
-	uint32_t count, born_count, stack_count, context, free_context;
+	uint32_t count, born_count, stack_count, free_context;
 	uint32_t time_run, thread_run, thread_id;
 	uint64_t tick, next_tick_ns, start_tick;
 	uint64_t min_size_bytes, max_size_bytes;
 	uint64_t last_old;            /* block id freed last among those born before this block */
 	struct column_live last_live; /* neighbours of the block freed last */
 	uint64_t address;             /* address expected after the youngest block */
+	struct column_history history;
 	/* The section. */
 	uint64_t first_event, first_block_id;
 	uint32_t stack_end, thread_end;
@@ -47,7 +48,8 @@ struct state {
 	struct column_stack *stacks;
 	struct column_live *live;
 	struct born *born;
-	uint32_t *freed; /* per size class: the block freed last */
+	uint32_t *freed;                  /* per size class: the block freed last */
+	struct column_foreseen *foreseen; /* per history */
 	bool addresses, free_stacks;
 };
 
@@ -59,7 +61,7 @@ struct encode {
 
 /* Bytes an event can take at most in each column. */
 static const uint8_t column_worst[COLUMN_COUNT] = {
-	[COLUMN_TOKEN] = 1,      [COLUMN_TIME] = 13, [COLUMN_THREAD] = 8,
+	[COLUMN_TOKEN] = 1,      [COLUMN_TIME] = 14, [COLUMN_THREAD] = 8,
 	[COLUMN_STACK] = 8,      [COLUMN_SIZE] = 10, [COLUMN_FREE] = 10,
 	[COLUMN_FREE_STACK] = 8, [COLUMN_EXTRA] = 2, [COLUMN_ADDRESS_HIT] = 1,
 	[COLUMN_ADDRESS] = 10,
@@ -76,7 +78,8 @@ static int allocate(struct encode *e)
 	s->live = tm_grow_array(NULL, COLUMN_LIVE_NOT + 1, sizeof *s->live);
 	s->born = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS, sizeof *s->born);
 	s->freed = tm_grow_array(NULL, COLUMN_SIZE_CLASSES, sizeof *s->freed);
-	if (!e->memory || !s->stacks || !s->live || !s->born || !s->freed)
+	s->foreseen = tm_grow_array(NULL, COLUMN_HISTORIES, sizeof *s->foreseen);
+	if (!e->memory || !s->stacks || !s->live || !s->born || !s->freed || !s->foreseen)
 		return -ENOMEM;
 	uint8_t *next = e->memory;
 	for (int i = 0; i < COLUMN_COUNT; i++) {
@@ -111,6 +114,7 @@ struct encode *encode_free(struct encode *e)
 	tm_free(e->state.live);
 	tm_free(e->state.born);
 	tm_free(e->state.freed);
+	tm_free(e->state.foreseen);
 	tm_free(e->state.local);
 	return tm_free(e);
 }
@@ -138,7 +142,7 @@ void encode_restart(struct encode *e)
 	s->epoch++;
 	s->stacks[0] = (struct column_stack){0};
 	s->stack_count = 1;
-	s->context = s->free_context = 0;
+	s->free_context = 0;
 	s->time_run = s->thread_run = 0;
 	s->start_tick = s->tick;
 	s->next_tick_ns = (s->tick + 1) * COLUMN_TICK_NS;
@@ -148,6 +152,8 @@ void encode_restart(struct encode *e)
 	s->live[COLUMN_LIVE_ENDS] = (struct column_live){COLUMN_LIVE_ENDS, COLUMN_LIVE_ENDS};
 	s->last_live = s->live[COLUMN_LIVE_ENDS];
 	s->address = 0;
+	s->history = (struct column_history){0};
+	memset(s->foreseen, 0, COLUMN_HISTORIES * sizeof *s->foreseen);
 	for (int i = 0; i < COLUMN_SIZE_CLASSES; i++)
 		s->freed[i] = COLUMN_LIVE_NOT;
 }
@@ -160,6 +166,18 @@ HOT void put(struct state *s, enum column column, uint64_t value)
 		s->end[column] += varint_put(s->end[column], value);
 }
 
+/* A byte for most: run and step in a nibble each; what is too large follows. */
+HOT void put_step(struct state *s, uint64_t run, uint64_t step)
+{
+	uint64_t high = run < COLUMN_TIME_ESCAPE ? run : COLUMN_TIME_ESCAPE;
+	uint64_t low = step < COLUMN_TIME_ESCAPE ? step : COLUMN_TIME_ESCAPE;
+	*s->end[COLUMN_TIME]++ = (uint8_t)(high << 4 | low);
+	if (high == COLUMN_TIME_ESCAPE)
+		put(s, COLUMN_TIME, run - COLUMN_TIME_ESCAPE);
+	if (low == COLUMN_TIME_ESCAPE)
+		put(s, COLUMN_TIME, step - COLUMN_TIME_ESCAPE);
+}
+
 HOT void put_time(struct state *s, uint64_t time_ns)
 {
 	uint64_t tick = time_ns / COLUMN_TICK_NS;
@@ -169,8 +187,7 @@ HOT void put_time(struct state *s, uint64_t time_ns)
 			tick = s->tick;
 		s->start_tick = tick;
 	} else {
-		put(s, COLUMN_TIME, s->time_run - 1);
-		put(s, COLUMN_TIME, tick - s->tick - 1);
+		put_step(s, s->time_run - 1, tick - s->tick - 1);
 	}
 	s->time_run = 0;
 	s->tick = tick;
@@ -225,23 +242,13 @@ HOT uint32_t put_stack(struct state *s, enum column column, unsigned bias, uint3
 	int64_t step = (int64_t)stack_id - (int64_t)s->stacks[number - 1].stack_id;
 	put(s, column, number + bias);
 	put(s, column, varint_zigzag(step));
-	/* A size that no block has: the first one is never foreseen, so that it counts below. */
-	s->stacks[number] = (struct column_stack){.stack_id = stack_id, .size_bytes = UINT64_MAX};
+	s->stacks[number] = (struct column_stack){.stack_id = stack_id};
 	s->local[stack_id] = (uint64_t)s->epoch << 32 | number;
 	return number;
 }
 
-HOT void put_size(struct state *s, struct column_stack *stack, uint64_t size_bytes)
-{
-	put(s, COLUMN_SIZE, size_bytes);
-	stack->size_bytes = size_bytes;
-	if (size_bytes < s->min_size_bytes)
-		s->min_size_bytes = size_bytes;
-	if (size_bytes > s->max_size_bytes)
-		s->max_size_bytes = size_bytes;
-}
-
-HOT void put_address(struct state *s, uint64_t address, uint64_t size_bytes)
+HOT void put_address(struct state *s, struct column_stack *stack, uint64_t address,
+		     uint64_t size_bytes)
 {
 	unsigned size_class = column_size_class(size_bytes);
 	uint32_t freed = s->freed[size_class];
@@ -252,46 +259,88 @@ HOT void put_address(struct state *s, uint64_t address, uint64_t size_bytes)
 		hit = COLUMN_ADDRESS_NEXT;
 	if (freed != COLUMN_LIVE_NOT && hit != COLUMN_ADDRESS_NEXT)
 		s->freed[size_class] = s->born[freed].next_freed;
-	if (hit == COLUMN_ADDRESS_MISS)
-		put(s, COLUMN_ADDRESS, varint_zigzag((int64_t)(address - s->address)));
+	if (hit == COLUMN_ADDRESS_MISS) {
+		int64_t step = (int64_t)(address - stack->address);
+		if (step & 15)
+			hit = COLUMN_ADDRESS_ODD;
+		put(s, COLUMN_ADDRESS, varint_zigzag(step & 15 ? step : step / 16));
+	}
 	*s->end[COLUMN_ADDRESS_HIT]++ = hit;
 	s->born[s->born_count].address = address;
 	s->born[s->born_count].size_class = size_class;
 	s->address = column_next_address(address, size_bytes);
+	stack->address = address;
+}
+
+/* The local number of the event's stack, and how it was foreseen; or UINT32_MAX and *ret_error. */
+HOT uint32_t find_stack(struct state *s, uint32_t stack_id, uint32_t foreseen, uint8_t *ret_how,
+			int *ret_error)
+{
+	uint32_t last = (uint32_t)(s->history.stacks & COLUMN_STACK_MASK);
+	uint32_t follower = s->stacks[last].follower;
+	*ret_how = TOKEN_BY_HISTORY;
+	if (s->stacks[foreseen].stack_id == stack_id) {
+		s->stacks[last].follower = foreseen;
+		return foreseen;
+	}
+	*ret_how = TOKEN_BY_STACK;
+	if (s->stacks[follower].stack_id == stack_id)
+		return follower;
+	*ret_how = TOKEN_MISS;
+	*ret_error = check_stack(s, stack_id);
+	if (*ret_error < 0)
+		return UINT32_MAX;
+	return s->stacks[last].follower = put_stack(s, COLUMN_STACK, 0, stack_id);
+}
+
+HOT uint8_t find_size(struct state *s, const struct column_foreseen *foreseen,
+		      struct column_stack *stack, uint64_t size_bytes)
+{
+	if (size_bytes < s->min_size_bytes)
+		s->min_size_bytes = size_bytes;
+	if (size_bytes > s->max_size_bytes)
+		s->max_size_bytes = size_bytes;
+	if (foreseen->size_bytes == size_bytes)
+		return TOKEN_BY_HISTORY;
+	if (stack->size_bytes == size_bytes)
+		return TOKEN_BY_STACK;
+	put(s, COLUMN_SIZE, size_bytes);
+	return TOKEN_MISS;
+}
+
+HOT void put_extra(struct state *s, struct column_stack *stack, const struct trace_event *event)
+{
+	*s->end[COLUMN_EXTRA]++ = event->api;
+	*s->end[COLUMN_EXTRA]++ = event->align_log2;
+	stack->api = event->api;
+	stack->align_log2 = event->align_log2;
 }
 
 HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned kind)
 {
-	uint8_t token = (uint8_t)(kind << 2);
-	uint32_t number = s->stacks[s->context].follower;
-	if (s->stacks[number].stack_id != event->stack_id) {
-		int rc = check_stack(s, event->stack_id);
-		if (rc < 0)
-			return rc;
-		token |= TOKEN_STACK_MISS;
-		number = put_stack(s, COLUMN_STACK, 0, event->stack_id);
-		s->stacks[s->context].follower = number;
-	}
+	struct column_foreseen *foreseen = &s->foreseen[column_history_slot(&s->history)];
+	uint8_t how = 0;
+	int error = 0;
+	uint32_t number = find_stack(s, event->stack_id, foreseen->stack, &how, &error);
+	if (error < 0)
+		return error;
 	struct column_stack *stack = &s->stacks[number];
-	if (stack->size_bytes != event->size_bytes) {
-		token |= TOKEN_SIZE_MISS;
-		put_size(s, stack, event->size_bytes);
-	}
+	uint8_t how_size = find_size(s, foreseen, stack, event->size_bytes);
+	uint8_t token = (uint8_t)(kind * TOKEN_ALLOC_KIND + how * 3u + how_size);
+	*foreseen = (struct column_foreseen){number, (uint32_t)event->size_bytes};
+	stack->size_bytes = event->size_bytes;
 	if (stack->api != event->api || stack->align_log2 != event->align_log2) {
 		token |= TOKEN_EXTRA;
-		*s->end[COLUMN_EXTRA]++ = event->api;
-		*s->end[COLUMN_EXTRA]++ = event->align_log2;
-		stack->api = event->api;
-		stack->align_log2 = event->align_log2;
+		put_extra(s, stack, event);
 	}
 	*s->end[COLUMN_TOKEN]++ = token;
-	s->context = number;
+	column_history_alloc(&s->history, number);
 	if (kind > 1)
 		return 0;
 	if (event->block_id != s->first_block_id + s->born_count)
 		return -EINVAL;
 	if (s->addresses)
-		put_address(s, event->address, event->size_bytes);
+		put_address(s, stack, event->address, event->size_bytes);
 	column_live_add(s->live, s->born_count++);
 	return 0;
 }
@@ -361,22 +410,24 @@ HOT int free_event(struct state *s, const struct trace_event *event, unsigned ki
 		code = free_old(s, event);
 	else if (event->block_id != TRACE_NO_BLOCK)
 		return -EINVAL;
-	*s->end[COLUMN_TOKEN]++ = (uint8_t)(TOKEN_FREE + (kind << 3 | code));
+	*s->end[COLUMN_TOKEN]++ = (uint8_t)(TOKEN_FREE + kind * TOKEN_FREE_KIND + code);
+	column_history_free(&s->history, kind);
 	return s->free_stacks ? put_free_stack(s, event->free_stack_id) : 0;
 }
 
 HOT int one_event(struct state *s, const struct trace_event *event)
 {
-	/* op -> kind; kinds of frees are marked by TOKEN_FREE. */
+	/* op -> kind; those of frees are marked. */
+	enum { ENDS = 16 };
 	static const uint8_t kinds[TRACE_OP_COUNT] = {
 		[TRACE_ALLOC] = 0,
 		[TRACE_REALLOC_ALLOC] = 1,
 		[TRACE_REALLOC_UNDO] = 2,
 		[TRACE_ALLOC_FAIL] = 3,
-		[TRACE_FREE] = TOKEN_FREE | 0,
-		[TRACE_REALLOC_FREE] = TOKEN_FREE | 1,
-		[TRACE_FREE_UNSEEN] = TOKEN_FREE | 2,
-		[TRACE_FREE_OLDER] = TOKEN_FREE | 3,
+		[TRACE_FREE] = ENDS | 0,
+		[TRACE_REALLOC_FREE] = ENDS | 1,
+		[TRACE_FREE_UNSEEN] = ENDS | 2,
+		[TRACE_FREE_OLDER] = ENDS | 3,
 	};
 	if (event->op >= TRACE_OP_COUNT)
 		return -EINVAL;
@@ -387,7 +438,7 @@ HOT int one_event(struct state *s, const struct trace_event *event)
 	s->time_run++;
 	s->thread_run++;
 	unsigned kind = kinds[event->op];
-	int rc = kind & TOKEN_FREE ? free_event(s, event, kind & 3) : alloc_event(s, event, kind);
+	int rc = kind & ENDS ? free_event(s, event, kind & 3) : alloc_event(s, event, kind);
 	s->count++;
 	return rc;
 }
