@@ -151,8 +151,8 @@ class Trial:
         for stack in report.get("stack_list", []):
             last = stack["frames"][-1] if stack["frames"] else {"function": None, "module": ""}
             # A root without a name: a coroutine's first frame, or musl's start code.
-            nameless = last["function"] is None and re.search(r"/(libc\.so|ld-musl)", last["module"])
-            if last["function"] not in ROOTS and not nameless:
+            libc = re.search(r"/(libc\.so|ld-musl)", last["module"])
+            if last["function"] not in ROOTS and not (last["function"] is None and libc):
                 names = [frame["function"] for frame in stack["frames"]]
                 self.problems.append(f"a stack ends too early: {names[-12:]}")
                 break

@@ -76,8 +76,8 @@ def daemon(t):
     t.equal("exit status", recorded.status, 0)
     ledger = t.ledger()
     t.equal("child_malloc() in the daemon's own count",
-            [row["allocations"] for row in ledger["functions"] if row["function"] == "child_malloc"],
-            [4000])
+            {row["function"]: row["allocations"] for row in ledger["functions"]}["child_malloc"],
+            4000)
     rows = {row["function"]: row["self"]["allocations"]
             for row in t.report(None, "--by", "function")["functions"]}
     t.equal("parent_malloc()", rows.get("parent_malloc"), 200)
@@ -266,7 +266,8 @@ def cargo(t):
     t.same_behaviour(bare, recorded)
     reports = [t.report(path) for path in t.folder.glob("*.tide*")]
     small = [one for one in reports if one["program"].endswith("/small")]
-    t.need(len(small) == 1, f"traces of {[one['program'] for one in reports]}; {recorded.err[-500:]}")
+    t.need(len(small) == 1,
+           f"traces of {[one['program'] for one in reports]}; {recorded.err[-500:]}")
     t.expect(small[0]["allocations"] >= 501, f"{small[0]['allocations']} allocations")
 
 

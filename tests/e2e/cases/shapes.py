@@ -66,6 +66,12 @@ for mode, loses in {
         ["loader", mode.removesuffix("_one"), t.targets, "1" if mode == "turns_one" else "3"]))
 
 
+@case("loader/relative", "libraries that were loaded by a relative path have no names")
+def relative(t):
+    (t.folder / "plugs").symlink_to(t.targets)
+    t.compare(["loader", "turns", "plugs", "1"])
+
+
 @case("loader/deepbind", "a plugin loaded with RTLD_DEEPBIND breaks the program or the figures")
 def deepbind(t):
     # Its malloc is the C library's and cannot be seen; blocks cross between both views. So

@@ -158,7 +158,7 @@ add_interrupt("default", [])
 add_interrupt("stubborn", ["stubborn"])
 
 
-@case("terminal/ctrl_z", "Ctrl-Z and fg do not work with a recorded program")
+@case("terminal/ctrl_z", "Ctrl-Z and fg do not work with a recorded program", 20)
 def suspend(t):
     t.need_tool("bash")
     master, process = at_terminal(t, ["bash", "--norc", "--noprofile", "-i"])
@@ -175,7 +175,8 @@ def suspend(t):
         os.write(master, b"q\n")
         watch.poll(lambda: not state(tool), "the end")
         os.write(master, b"echo status=$?.\n")
-        watch.wait_for("status=5.", master)
+        between = watch.read_until("status=5.", master)
+        t.expect("cont" not in between, "the program was told twice to go on")
     os.close(master)
     t.equal("allocations", t.report()["allocations"], 100)
 
