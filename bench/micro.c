@@ -44,7 +44,7 @@ enum {
 
 enum mode { MODE_STEADY, MODE_WALK, MODE_WALKX };
 
-static const char *const mode_names[] = { "steady", "walk", "walkx" };
+static const char *const mode_names[] = {"steady", "walk", "walkx"};
 
 struct worker {
 	uint64_t random;
@@ -97,12 +97,14 @@ static ALWAYS_INLINE void call_level(struct worker *w, unsigned depth)
 {
 	unsigned kind = depth;
 
-	if (depth > w->depth_low && (w->mode == MODE_WALKX || (w->mode == MODE_WALK && depth % FORK_EVERY == 0)))
+	if (depth > w->depth_low &&
+	    (w->mode == MODE_WALKX || (w->mode == MODE_WALK && depth % FORK_EVERY == 0)))
 		kind += (unsigned)(next_random(w) >> 40) % 4;
 	levels[kind % LEVEL_KINDS](w, depth);
 }
 
-/* Pairs and moves of one frame of the walk, until it returns to its caller or the pairs are done. */
+/* Pairs and moves of one frame of the walk, until it returns to its caller or the pairs are done.
+ */
 static ALWAYS_INLINE void walk(struct worker *w, unsigned depth)
 {
 	while (w->pairs_left > 0) {
@@ -132,14 +134,15 @@ static ALWAYS_INLINE void run_level(struct worker *w, unsigned depth)
 		walk(w, depth);
 }
 
-/* Functions alike but for the size of their frames; the padding is used after the call, so it is no tail call. */
-#define LEVEL(name, padding)                                                     \
+/* Functions alike but for the size of their frames; the padding is used after the call, so it is no
+ * tail call. */
+#define LEVEL(name, padding)                                                         \
 	static __attribute__((noinline)) void name(struct worker *w, unsigned depth) \
 	{                                                                            \
-		char pad[padding];                                                       \
-                                                                                 \
-		run_level(w, depth);                                                     \
-		__asm__ volatile("" : : "r"(pad) : "memory");                            \
+		char pad[padding];                                                   \
+                                                                                     \
+		run_level(w, depth);                                                 \
+		__asm__ volatile("" : : "r"(pad) : "memory");                        \
 	}
 
 LEVEL(level_a, 8)
@@ -151,7 +154,8 @@ LEVEL(level_f, 40)
 LEVEL(level_g, 120)
 LEVEL(level_h, 88)
 
-static level_fn *const levels[LEVEL_KINDS] = { level_a, level_b, level_c, level_d, level_e, level_f, level_g, level_h };
+static level_fn *const levels[LEVEL_KINDS] = {level_a, level_b, level_c, level_d,
+					      level_e, level_f, level_g, level_h};
 
 static __attribute__((noinline)) void run_thread(struct bench *b, unsigned index)
 {
@@ -196,7 +200,8 @@ static uint64_t cpu_ns(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000u;
 }
 
-/* One thread runs in main itself: the allocator's single-threaded ways are part of what is measured. */
+/* One thread runs in main itself: the allocator's single-threaded ways are part of what is
+ * measured. */
 static int run(struct bench *b)
 {
 	pthread_t threads[THREADS_MAX];
@@ -207,7 +212,7 @@ static int run(struct bench *b)
 
 	pthread_barrier_init(&b->start, NULL, extra + 1);
 	for (unsigned i = 0; i < extra; i++) {
-		starts[i] = (struct worker_start){ .bench = b, .index = i };
+		starts[i] = (struct worker_start){.bench = b, .index = i};
 		int error = pthread_create(&threads[i], NULL, thread_main, &starts[i]);
 		if (error) {
 			fprintf(stderr, "micro: thread %u: %s\n", i, strerror(error));
@@ -224,7 +229,8 @@ static int run(struct bench *b)
 		pthread_join(threads[i], NULL);
 	wall = now_ns() - wall;
 	cpu = cpu_ns() - cpu;
-	printf("mode=%s depth=%u threads=%u pairs=%llu wall_ns_per_pair=%.2f cpu_ns_per_pair=%.2f\n",
+	printf("mode=%s depth=%u threads=%u pairs=%llu wall_ns_per_pair=%.2f "
+	       "cpu_ns_per_pair=%.2f\n",
 	       mode_names[b->mode], b->depth, b->threads, (unsigned long long)pairs_done,
 	       (double)wall / (double)pairs_done, (double)cpu / (double)pairs_done);
 	return 0;
@@ -240,7 +246,7 @@ static int find_mode(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct bench b = { 0 };
+	struct bench b = {0};
 	int mode = argc == 5 ? find_mode(argv[1]) : -1;
 
 	if (mode < 0) {
@@ -251,9 +257,11 @@ int main(int argc, char **argv)
 	b.depth = (unsigned)strtoul(argv[2], NULL, 10);
 	b.threads = (unsigned)strtoul(argv[3], NULL, 10);
 	b.pairs = strtoull(argv[4], NULL, 10);
-	if (b.depth < DEPTH_MIN || b.depth > DEPTH_MAX || b.threads < 1 || b.threads > THREADS_MAX || b.pairs < b.threads) {
-		fprintf(stderr, "micro: depth %d to %d, 1 to %d threads, at least one pair per thread\n", DEPTH_MIN,
-			DEPTH_MAX, THREADS_MAX);
+	if (b.depth < DEPTH_MIN || b.depth > DEPTH_MAX || b.threads < 1 ||
+	    b.threads > THREADS_MAX || b.pairs < b.threads) {
+		fprintf(stderr,
+			"micro: depth %d to %d, 1 to %d threads, at least one pair per thread\n",
+			DEPTH_MIN, DEPTH_MAX, THREADS_MAX);
 		return 2;
 	}
 	return run(&b);
