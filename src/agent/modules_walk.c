@@ -72,8 +72,7 @@ static enum scan_result walk_loader(struct scan *scan, struct scan_list *ret, bo
 		enum scan_result result = walk_namespace(scan, debug.map, ret, ret_vdso);
 		if (result != SCAN_OK)
 			return result;
-		if (!read_debug(scan, at, &after) || !is_settled(&after) ||
-		    after.map != debug.map)
+		if (!read_debug(scan, at, &after) || !is_settled(&after) || after.map != debug.map)
 			return SCAN_BUSY;
 		at = debug.next;
 	}
