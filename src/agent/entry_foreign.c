@@ -213,7 +213,8 @@ static size_t hook_xallocx(void *block, size_t bytes, size_t extra, int flags)
 #define TC  WIRE_API_TCMALLOC
 #define CXX WIRE_API_NEW
 
-/* clang-format off: it does not see a table here */
+/* The formatter does not see a table here. */
+/* clang-format off */
 #define FOREIGN(X)                                                                            \
 	X(FREE, dallocx, JE) X(FREE, sdallocx, JE)                                            \
 	X(SIZE, mi_malloc, MI) X(SIZE, mi_malloc_small, MI) X(SIZE, mi_zalloc, MI)            \
