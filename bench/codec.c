@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "trace/block.h"
+#include "trace/container.h"
 #include "trace/decode.h"
 #include "trace/encode.h"
 #include "trace/trace.h"
@@ -150,7 +151,7 @@ static void add_columns(struct figures *f, ZSTD_CCtx *zstd, const struct bytes *
 			int last)
 {
 	struct span columns[COLUMN_COUNT];
-	if (!decode_columns(span_of(raw->data, raw->used), columns, (size_t)(last - first)))
+	if (!container_get(span_of(raw->data, raw->used), columns, (size_t)(last - first)))
 		die("columns cannot be read back");
 	for (int i = first; i < last; i++) {
 		f->raw[i] += (double)span_left(&columns[i - first]);
@@ -179,7 +180,7 @@ static void decode(struct figures *f, const struct encode *e, uint32_t stack_end
 	struct format_block_header header = {0};
 	struct span columns[COLUMN_COUNT] = {0};
 	encode_summary(e, &header);
-	if (!decode_columns(span_of(raw->data, raw->used), columns, COLUMN_EVENTS_COUNT))
+	if (!container_get(span_of(raw->data, raw->used), columns, COLUMN_EVENTS_COUNT))
 		die("columns cannot be read back");
 	const struct decode_limits limits = {
 		.first_block_id = header.first_block_id,

@@ -2,13 +2,19 @@
 /* Packing, sealing and checking of blocks: see the header. */
 #include "trace/block.h"
 
+#include "trace/container.h"
+
 #include <errno.h>
 #include <stddef.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include <zstd.h>
 
-enum { BLOCK_ZSTD_LEVEL = 1, BLOCK_PACK_MIN = 64 };
+enum {
+	BLOCK_ZSTD_LEVEL = 1,
+	BLOCK_PACK_MIN = 64,
+	BLOCK_FRAMES_ROOM = CONTAINER_COLUMNS_MAX * 64, /* what frames may take beyond one */
+};
 
 static uint64_t header_checksum(const struct format_block_header *header, uint64_t file_id)
 {
@@ -21,24 +27,43 @@ static uint32_t payload_checksum(const void *stored, size_t bytes, uint64_t file
 	return (uint32_t)XXH3_64bits_withSeed(stored, bytes, file_id);
 }
 
-/* Bytes stored; 0 when packing does not help. */
-static size_t compress(ZSTD_CCtx *zstd, const void *raw, size_t raw_bytes, uint8_t *out,
-		       size_t room)
+/* Types whose payload is no container of columns. */
+static bool is_whole(unsigned type)
 {
-	if (!zstd || raw_bytes < BLOCK_PACK_MIN)
+	return type == FORMAT_BEGIN || type == FORMAT_END || type == FORMAT_INDEX;
+}
+
+/*
+ * Bytes stored; 0 when packing does not help. One zstd frame per column: they
+ * unpack as one, and each has the tables that suit it (5 to 10 % smaller).
+ */
+static size_t compress(ZSTD_CCtx *zstd, unsigned type, struct span raw, uint8_t *out, size_t room)
+{
+	size_t ends[CONTAINER_COLUMNS_MAX] = {span_left(&raw)}, parts = 1, stored = 0, start = 0;
+	if (!zstd || span_left(&raw) < BLOCK_PACK_MIN)
 		return 0;
-	size_t stored = ZSTD_compressCCtx(zstd, out, room, raw, raw_bytes, BLOCK_ZSTD_LEVEL);
-	return ZSTD_isError(stored) || stored >= raw_bytes ? 0 : stored;
+	if (!is_whole(type))
+		parts = container_cut(raw, ends);
+	for (size_t i = 0; i < parts; i++) {
+		size_t added =
+			ZSTD_compressCCtx(zstd, out + stored, room - stored, raw.next + start,
+					  ends[i] - start, BLOCK_ZSTD_LEVEL);
+		if (ZSTD_isError(added))
+			return 0;
+		stored += added;
+		start = ends[i];
+	}
+	return stored < span_left(&raw) ? stored : 0;
 }
 
 void block_pack(struct ZSTD_CCtx_s *zstd, uint64_t file_id, struct format_block_header *header,
 		const void *raw, size_t raw_bytes, struct bytes *out)
 {
-	size_t room = ZSTD_compressBound(raw_bytes);
+	size_t room = ZSTD_compressBound(raw_bytes) + BLOCK_FRAMES_ROOM;
 	if (!bytes_reserve(out, sizeof *header + room + FORMAT_ALIGN))
 		return;
 	uint8_t *start = out->data + out->used, *payload = start + sizeof *header;
-	size_t stored = compress(zstd, raw, raw_bytes, payload, room);
+	size_t stored = compress(zstd, header->type, span_of(raw, raw_bytes), payload, room);
 	header->flags &= (uint8_t)~FORMAT_COMPRESSED;
 	if (stored > 0) {
 		header->flags |= FORMAT_COMPRESSED;

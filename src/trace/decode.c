@@ -24,22 +24,6 @@ struct decode {
 	const char *wrong;
 };
 
-bool decode_columns(struct span payload, struct span *columns, size_t count)
-{
-	uint64_t stored = span_limited(&payload, 64);
-	uint64_t lengths[64];
-	for (uint64_t i = 0; i < stored; i++)
-		lengths[i] = span_limited(&payload, FORMAT_RAW_MAX);
-	for (size_t i = 0; i < count; i++)
-		columns[i] = (struct span){0};
-	for (uint64_t i = 0; i < stored; i++) {
-		struct span column = span_cut(&payload, (size_t)lengths[i]);
-		if (i < count)
-			columns[i] = column;
-	}
-	return !payload.bad;
-}
-
 static bool allocate(struct decode *d, size_t count)
 {
 	d->stacks = tm_grow_array(NULL, count + 1, sizeof *d->stacks);

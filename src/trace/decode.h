@@ -23,8 +23,6 @@ struct decode_limits {
 /* What is "wrong" when there is no memory: compare the pointer. */
 extern const char decode_no_memory[];
 
-/* Cut a payload into its columns; more than `count` are skipped, fewer are empty. false if bad. */
-bool decode_columns(struct span payload, struct span *columns, size_t count);
 /*
  * Decode `count` events (at most FORMAT_BLOCK_EVENTS) from columns[COLUMN_COUNT];
  * without addresses the address columns are empty. Frees of blocks that began in

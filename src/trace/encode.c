@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/varint.h"
+#include "trace/container.h"
 #include "trace/rows.h"
 
 #include <errno.h>
@@ -490,12 +491,11 @@ void encode_piece(const struct encode *e, bool addresses, uint32_t from[COLUMN_C
 {
 	int first = addresses ? COLUMN_EVENTS_COUNT : 0;
 	int last = addresses ? COLUMN_COUNT : COLUMN_EVENTS_COUNT;
-	bytes_put_varint(out, (uint64_t)(last - first));
-	for (int i = first; i < last; i++)
-		bytes_put_varint(out, (uint64_t)(e->state.end[i] - e->column[i]) - from[i]);
+	struct span columns[COLUMN_COUNT];
 	for (int i = first; i < last; i++) {
 		size_t length = (size_t)(e->state.end[i] - e->column[i]);
-		bytes_put(out, e->column[i] + from[i], length - from[i]);
+		columns[i] = span_of(e->column[i] + from[i], length - from[i]);
 		from[i] = (uint32_t)length;
 	}
+	container_put(out, columns + first, (size_t)(last - first));
 }

@@ -48,7 +48,7 @@ enum format_type {
 };
 
 enum {
-	FORMAT_COMPRESSED = 1u << 0, /* one zstd frame; else stored as it is */
+	FORMAT_COMPRESSED = 1u << 0, /* zstd frames; else stored as it is */
 	FORMAT_JOURNAL = 1u << 1,    /* lies in the journal; ignored once its ordinals are sealed */
 	FORMAT_CONTINUES =
 		1u << 2, /* columns continue those of the journal block of this type before */

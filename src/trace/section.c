@@ -3,7 +3,7 @@
 #include "trace/section.h"
 
 #include "base/memory.h"
-#include "trace/decode.h"
+#include "trace/container.h"
 
 #include <errno.h>
 #include <string.h>
@@ -84,13 +84,13 @@ uint64_t section_ids(const struct section *s, enum format_type type, uint64_t li
 static int join(struct bytes *pieces, uint32_t piece_count, struct bytes *storage,
 		struct span *columns, size_t column_count)
 {
-	struct span parts[64];
-	size_t starts[64] = {0};
+	struct span parts[CONTAINER_COLUMNS_MAX];
+	size_t starts[CONTAINER_COLUMNS_MAX] = {0};
 	for (size_t column = 0; column < column_count; column++) {
 		starts[column] = storage->used;
 		for (uint32_t i = 0; i < piece_count; i++) {
-			if (!decode_columns(span_of(pieces[i].data, pieces[i].used), parts,
-					    column_count))
+			if (!container_get(span_of(pieces[i].data, pieces[i].used), parts,
+					   column_count))
 				return -EBADMSG;
 			bytes_put(storage, parts[column].next, span_left(&parts[column]));
 		}
@@ -113,7 +113,7 @@ int section_columns(const struct section *s, const struct scan *scan, struct sou
 	if (group->count == 1) {
 		rc = source_load(source, entry, storage, err);
 		if (rc == 0 &&
-		    !decode_columns(span_of(storage->data, storage->used), columns, column_count))
+		    !container_get(span_of(storage->data, storage->used), columns, column_count))
 			rc = -EBADMSG;
 	} else {
 		struct bytes *pieces = tm_alloc_array(group->count, sizeof *pieces);

@@ -6,6 +6,7 @@
 #include "trace/slices.h"
 
 #include "base/memory.h"
+#include "trace/container.h"
 #include "trace/decode.h"
 #include "trace/format.h"
 
@@ -99,14 +100,14 @@ void slices_put(struct bytes *out, const struct trace_slice *slice)
 		put_row(columns, slice, &slice->rows[i], last_stack);
 		last_stack = slice->rows[i].stack_id;
 	}
-	bytes_put_varint(out, SLICE_COLUMNS);
-	for (int i = 0; i < SLICE_COLUMNS; i++)
-		bytes_put_varint(out, columns[i].used);
+	struct span spans[SLICE_COLUMNS];
 	for (int i = 0; i < SLICE_COLUMNS; i++) {
-		bytes_put(out, columns[i].data, columns[i].used);
+		spans[i] = span_of(columns[i].data, columns[i].used);
 		out->failed |= columns[i].failed;
-		bytes_done(&columns[i]);
 	}
+	container_put(out, spans, SLICE_COLUMNS);
+	for (int i = 0; i < SLICE_COLUMNS; i++)
+		bytes_done(&columns[i]);
 }
 
 static void get_facts(struct span *in, struct trace_slice *slice)
@@ -232,7 +233,7 @@ static const char *get_rows(struct span *columns, uint32_t stack_count, struct s
 const char *slices_get(struct span payload, uint32_t stack_count, struct slices_reader *r)
 {
 	struct span columns[SLICE_COLUMNS];
-	if (!decode_columns(payload, columns, SLICE_COLUMNS))
+	if (!container_get(payload, columns, SLICE_COLUMNS))
 		return "its columns do not fit";
 	r->slice = (struct trace_slice){0};
 	get_facts(&columns[SLICE_FACTS], &r->slice);

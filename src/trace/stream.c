@@ -2,6 +2,8 @@
 /* Records on their way into a block: see the header. */
 #include "trace/stream.h"
 
+#include "trace/container.h"
+
 void stream_init(struct stream *s, enum format_type type, unsigned column_count)
 {
 	*s = (struct stream){.type = type, .column_count = column_count};
@@ -61,14 +63,14 @@ void stream_summary(const struct stream *s, struct format_block_header *header)
 
 void stream_piece(const struct stream *s, uint32_t from[STREAM_COLUMNS], struct bytes *out)
 {
-	bytes_put_varint(out, s->column_count);
+	struct span columns[STREAM_COLUMNS];
 	for (unsigned i = 0; i < s->column_count; i++) {
-		bytes_put_varint(out, s->columns[i].used - from[i]);
-		out->failed |= s->columns[i].failed;
+		const struct bytes *column = &s->columns[i];
+		out->failed |= column->failed;
+		columns[i] = column->used > from[i]
+				     ? span_of(column->data + from[i], column->used - from[i])
+				     : (struct span){0};
+		from[i] = (uint32_t)column->used;
 	}
-	for (unsigned i = 0; i < s->column_count; i++) {
-		if (s->columns[i].used > from[i])
-			bytes_put(out, s->columns[i].data + from[i], s->columns[i].used - from[i]);
-		from[i] = (uint32_t)s->columns[i].used;
-	}
+	container_put(out, columns, s->column_count);
 }

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "harness/tap.h"
+#include "trace/container.h"
 #include "trace/decode.h"
 #include "trace_fixture.h"
 
@@ -27,14 +28,14 @@ static void collect(struct encode *e, bool addresses, struct bytes raw[2],
 	uint32_t from[COLUMN_COUNT] = {0};
 	raw[0].used = raw[1].used = 0;
 	encode_piece(e, false, from, &raw[0]);
-	REQUIRE(decode_columns(span_of(raw[0].data, raw[0].used), columns, COLUMN_EVENTS_COUNT));
+	REQUIRE(container_get(span_of(raw[0].data, raw[0].used), columns, COLUMN_EVENTS_COUNT));
 	for (int i = COLUMN_EVENTS_COUNT; i < COLUMN_COUNT; i++)
 		columns[i] = (struct span){0};
 	if (!addresses)
 		return;
 	encode_piece(e, true, from, &raw[1]);
-	REQUIRE(decode_columns(span_of(raw[1].data, raw[1].used), columns + COLUMN_EVENTS_COUNT,
-			       COLUMN_COUNT - COLUMN_EVENTS_COUNT));
+	REQUIRE(container_get(span_of(raw[1].data, raw[1].used), columns + COLUMN_EVENTS_COUNT,
+			      COLUMN_COUNT - COLUMN_EVENTS_COUNT));
 }
 
 static struct decode_limits limits_of(const struct encode *e, struct format_block_header *header)
@@ -139,8 +140,8 @@ static void pieces_make_the_whole(void)
 			int count = addresses ? COLUMN_COUNT - first : COLUMN_EVENTS_COUNT;
 			piece.used = 0;
 			encode_piece(e, addresses, from, &piece);
-			REQUIRE(decode_columns(span_of(piece.data, piece.used), columns,
-					       (size_t)count));
+			REQUIRE(container_get(span_of(piece.data, piece.used), columns,
+					      (size_t)count));
 			for (int i = 0; i < count; i++)
 				bytes_put(&joined[first + i], columns[i].next,
 					  span_left(&columns[i]));
