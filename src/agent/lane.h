@@ -8,6 +8,12 @@
 
 #include "agent/agent.h"
 
+enum {
+	MEMO_CALLS = 2,      /* leaves remembered per frame */
+	MEMO_LEAF_WORDS = 2, /* a leaf that needs more is not remembered */
+	MEMO_BY_SP = 512,    /* a power of two */
+};
+
 /*
  * One remembered frame: the state before stepping out of it. While frames are
  * being collected (unwind.c: fresh frames) `hash` holds the address of the
@@ -21,6 +27,10 @@ struct memo_frame {
 	uint32_t node;  /* of that path */
 	uint32_t words; /* words[0, words & MEMO_WORDS) belong to the frames up to here;
 			   MEMO_NEEDS_BP */
+	/* Call sites last seen right above this frame (pc and module instance; 0 none) and the
+	 * nodes of the paths that end there. */
+	uint64_t call_key[MEMO_CALLS];
+	uint32_t call_node[MEMO_CALLS];
 };
 #define MEMO_NEEDS_BP (1u << 31) /* a frame towards the root uses bp before it is restored */
 #define MEMO_WORDS    (MEMO_NEEDS_BP - 1)
@@ -31,7 +41,21 @@ struct memo_word {
 	uint64_t value;
 };
 
-/* The last unwind: frames[0] is the root end. */
+/* The call site of the last unwind: the state, and the words that stepping out of it read. */
+struct memo_leaf {
+	uint64_t pc;
+	uint64_t sp; /* 0: none */
+	uint64_t bp;
+	uint64_t bp_mask; /* all ones if bp matters, else 0 */
+	uint32_t node;
+	uint32_t below_words; /* words[0, below_words) belong to the frames it stands on */
+	struct memo_word words[MEMO_LEAF_WORDS]; /* both in use: a single one is there twice */
+};
+
+/*
+ * What is remembered: frames[0] is the root end. The leaf stands on frame
+ * count-1 or on one nearer the root; the frames beyond may be stale.
+ */
 struct memo {
 	struct memo_frame *frames;
 	struct memo_word *words;
@@ -41,7 +65,14 @@ struct memo {
 	uint32_t generation; /* agent.generation when it was made */
 	uint32_t cut_end;    /* frames up to and including the cut mark, 0: not cut */
 	bool lost_words;     /* not all words could be kept: not to be used again */
+	struct memo_leaf leaf;
+	uint16_t by_sp[MEMO_BY_SP]; /* memo_by_sp(sp) -> index of a frame with that sp: a hint */
 };
+
+static inline uint32_t memo_by_sp(uint64_t sp)
+{
+	return (uint32_t)(sp >> 3) & (MEMO_BY_SP - 1);
+}
 
 struct lane {
 	/* Emission. */

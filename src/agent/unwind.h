@@ -6,13 +6,18 @@
  * it reads. A lane remembers its last unwind: the states and the words. A new
  * unwind steps from the leaf until its state equals a remembered one, then
  * re-reads only the words remembered from there to the root. All equal: the
- * rest of the stack is provably the same and its node is known.
+ * rest of the stack is provably the same and its node is known. The leaf is
+ * remembered apart from the frames it stands on (unwind.c).
  */
 #pragma once
 
 #include "agent/lane.h"
 
-/* Node id of the stack; never 0. Inside the agent (lane->agent_sp set). */
+/*
+ * Node id of the stack; never 0. Inside the agent (lane->agent_sp set).
+ * unwind_leaf() tries a single step first and else walks.
+ */
+uint32_t unwind_leaf(struct lane *lane, const struct call_site *site);
 uint32_t unwind_walk(struct lane *lane, const struct call_site *site);
 
 /*
@@ -40,6 +45,7 @@ static inline void unwind_forget(struct lane *lane)
 	lane->memo.count = 0;
 	lane->memo.cut_end = 0;
 	lane->memo.lost_words = false;
+	lane->memo.leaf.sp = 0;
 }
 
 /*
@@ -80,20 +86,25 @@ static AGENT_INLINE int32_t memo_verify(const struct memo_word *words, uint32_t 
 	return -1;
 }
 
+static AGENT_INLINE bool memo_verify_leaf(const struct memo_leaf *leaf)
+{
+	return AGENT_MUTATE ||
+	       (*(volatile uint64_t *)leaf->words[0].address == leaf->words[0].value &&
+		*(volatile uint64_t *)leaf->words[1].address == leaf->words[1].value);
+}
+
 /* The steady case inline: same leaf, nothing changed above it. */
 static AGENT_INLINE uint32_t unwind_memo(struct lane *lane, const struct call_site *site)
 {
-	struct memo *memo = &lane->memo;
-	if (likely(memo->count) &&
-	    likely(memo->generation ==
-		   atomic_load_explicit(&agent.generation, memory_order_relaxed))) {
-		const struct memo_frame *leaf = &memo->frames[memo->count - 1];
-		if (leaf->sp == site->sp && leaf->pc == site->pc &&
-		    (!(leaf->words & MEMO_NEEDS_BP) || leaf->bp == site->bp) &&
-		    memo_verify(memo->words, leaf->words & MEMO_WORDS) < 0)
-			return leaf->node;
-	}
-	return unwind_walk(lane, site);
+	const struct memo *memo = &lane->memo;
+	const struct memo_leaf *leaf = &memo->leaf;
+	uint64_t differs =
+		(leaf->sp ^ site->sp) | (leaf->pc ^ site->pc) |
+		((leaf->bp ^ site->bp) & leaf->bp_mask) |
+		(memo->generation ^ atomic_load_explicit(&agent.generation, memory_order_relaxed));
+	if (!differs && memo_verify_leaf(leaf) && memo_verify(memo->words, leaf->below_words) < 0)
+		return leaf->node;
+	return unwind_leaf(lane, site);
 }
 
 static AGENT_INLINE uint32_t unwind(struct lane *lane, const struct call_site *site)
