@@ -143,9 +143,15 @@ static uint32_t check_revoke(struct cursors *cursors, struct cursor *cursor)
 		cursor->revoking = cursor->final = false;
 		return atomic_load_explicit(&stream->head, memory_order_relaxed);
 	}
-	/* Not busy after the barrier: when it next emits it sees revoke and takes another. */
-	if (cursor->revoking && !atomic_load_explicit(&stream->busy, memory_order_acquire))
-		cursor->final = true;
+	if (!cursor->revoking || atomic_load_explicit(&stream->busy, memory_order_acquire))
+		return WIRE_NONE;
+	/*
+	 * Not busy after the barrier: when it next emits it sees revoke and takes
+	 * another. Unless it was just answering the request before this one, and
+	 * has wiped ours with it: then the chunk is still the thread's.
+	 */
+	cursor->final = atomic_load_explicit(&stream->revoke, memory_order_acquire) != 0;
+	cursor->revoking = cursor->final;
 	return WIRE_NONE;
 }
 

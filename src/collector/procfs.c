@@ -197,6 +197,18 @@ static bool status_from_pidfd(int pidfd, int *ret_wait_status)
 	return true;
 }
 
+bool procfs_is_stopped(pid_t pid)
+{
+	struct text text = {0};
+	bool stopped = false;
+	if (!read_file(&text, "/proc/%d/stat", (int)pid)) {
+		const char *name_end = strrchr(text_string(&text), ')');
+		stopped = name_end && strncmp(name_end, ") T", 3) == 0;
+	}
+	text_done(&text);
+	return stopped;
+}
+
 /* A zombie's last field in its stat file, if we may look. */
 static bool status_from_zombie(pid_t pid, int *ret_wait_status)
 {

@@ -20,6 +20,8 @@ bool procfs_rollup(pid_t pid, struct procfs_memory *ret);
 /* Has the process seccomp filters that we have not? (In a container both may have the same.) */
 bool procfs_seccomp_added(pid_t pid);
 pid_t procfs_parent(pid_t pid);
+/* Stopped by a signal (not by a debugger). */
+bool procfs_is_stopped(pid_t pid);
 /* The name of a thread, NUL-terminated. */
 bool procfs_thread_name(pid_t pid, pid_t tid, char ret_name[16]);
 

@@ -9,10 +9,14 @@
 #include "collector/session.h"
 
 #include <signal.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "collector/procfs.h"
 
 static bool shares_group(const struct session *session)
 {
@@ -23,6 +27,19 @@ static bool shares_group(const struct session *session)
 static bool from_terminal(const struct session *session, const struct signalfd_siginfo *info)
 {
 	return info->ssi_code == SI_KERNEL && shares_group(session);
+}
+
+/*
+ * Whoever continues us most often means the whole group, the program included:
+ * it is told only if it has not heard.
+ */
+static void continue_program(const struct session *session)
+{
+	const struct timespec moment = {.tv_nsec = 5 * 1000 * 1000};
+	if (shares_group(session))
+		nanosleep(&moment, NULL);
+	if (procfs_is_stopped(session->launch.pid))
+		kill(session->launch.pid, SIGCONT);
 }
 
 static void pass_on(struct session *session, const struct signalfd_siginfo *info)
@@ -36,7 +53,9 @@ static void pass_on(struct session *session, const struct signalfd_siginfo *info
 	/* A program that signals its parent does not mean itself. */
 	if (from_terminal(session, info) || (pid_t)info->ssi_pid == session->launch.pid)
 		return;
-	if (info->ssi_code == SI_QUEUE) {
+	if (signal == SIGCONT) {
+		continue_program(session);
+	} else if (info->ssi_code == SI_QUEUE) {
 		union sigval value = {.sival_ptr = (void *)(uintptr_t)info->ssi_ptr};
 		sigqueue(session->launch.pid, signal, value);
 	} else {
@@ -47,13 +66,17 @@ static void pass_on(struct session *session, const struct signalfd_siginfo *info
 /* Stop as the program has stopped; comes back when we are continued. */
 static void stop_likewise(struct session *session, int signal)
 {
+	const struct timespec now = {0};
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, signal);
+	/* Ours from the terminal may still be waiting: it must not stop us a second time. */
+	while (sigtimedwait(&set, NULL, &now) > 0)
+		;
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	raise(signal);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	kill(session->launch.pid, SIGCONT);
+	continue_program(session);
 }
 
 static void state_changed(struct session *session, int status, const struct rusage *usage)
