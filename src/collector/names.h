@@ -6,5 +6,10 @@
 
 #include <sys/types.h>
 
+/*
+ * The root folder of a process that sees other files than we do (a container),
+ * so that they can be read when it is gone; -1 when it is the same or unknown.
+ */
+int names_hold_root(pid_t pid);
 /* At the end of a section. What has no name is left without: never a failure. */
-void names_write(struct feed *feed, pid_t pid);
+void names_write(struct feed *feed, int root_fd);

@@ -32,6 +32,7 @@ struct section {
 	struct section_options options;
 	char *program, *command;
 	uint64_t start_unix_ns;
+	int root_fd; /* names_hold_root() */
 	struct shm shm;
 	struct cursors cursors;
 	struct merge merge;
@@ -73,6 +74,7 @@ static int fill(struct section *section, const struct section_options *options,
 	if (error)
 		return error;
 	section->start_unix_ns = clock_wall_ns();
+	section->root_fd = names_hold_root(options->pid);
 	section->box = options->follow_forks ? inherit_box_new() : NULL;
 	section->extra.fork = section->box ? forked : NULL;
 	section->extra.ctx = section;
@@ -91,6 +93,7 @@ int section_new(const struct section_options *options, struct shm *shm,
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
 	}
 	section->options = *options;
+	section->root_fd = -1;
 	section->shm = *shm;
 	*shm = (struct shm){.fd = -1};
 	int error = fill(section, options, err);
@@ -111,6 +114,8 @@ struct section *section_free(struct section *section)
 	feed_done(&section->feed);
 	cursors_done(&section->cursors);
 	inherit_box_free(section->box);
+	if (section->root_fd >= 0)
+		close(section->root_fd);
 	shm_close(&section->shm);
 	tm_free(section->program);
 	tm_free(section->command);
@@ -453,7 +458,7 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	refine_cause(section);
 	feed_close_slice(&section->feed);
 	if (section->options.symbols && !section->how.more_follows)
-		names_write(&section->feed, section->options.pid);
+		names_write(&section->feed, section->root_fd);
 	fill_end(section, writer);
 	owner_leave(&section->owner, &control->owner);
 	trace_writer_end(writer, &section->result.end);
