@@ -215,10 +215,10 @@ static __attribute__((noinline)) void apply_unknown(struct model *m, struct trac
 						    struct thread_state *thread)
 {
 	thread->last_block = THREAD_NO_BLOCK;
-	if (event->op == TRACE_REALLOC_FREE)
-		thread->pending->valid = false; /* the chain goes on, with no block at its begin */
-	else
+	if (event->op != TRACE_REALLOC_FREE)
 		event->op = TRACE_FREE_OLDER;
+	else if (thread->pending)
+		thread->pending->valid = false; /* the chain goes on, with no block at its begin */
 	event->block_id = TRACE_NO_BLOCK;
 	event->stack_id = 0;
 	event->size_bytes = 0;

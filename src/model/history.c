@@ -61,31 +61,28 @@ static int part_load(struct trace_reader *reader, size_t index, struct history_p
 	return 0;
 }
 
-int history_part(struct history *history, size_t index, const struct history_part **ret,
-		 struct tm_error *err)
+const struct history_part *history_part(struct history *history, size_t index, struct tm_error *err)
 {
 	size_t oldest = 0;
 	for (size_t i = 0; i < HISTORY_KEPT; i++) {
 		struct history_part *part = &history->parts[i];
 		if (part->used && history->part_index[i] == index) {
 			part->used = ++history->uses;
-			*ret = part;
-			return 0;
+			return part;
 		}
 		if (part->used < history->parts[oldest].used)
 			oldest = i;
 	}
 	struct history_part *part = &history->parts[oldest];
 	part_done(part);
-	int rc = part_load(history->reader, index, part, err);
-	if (rc) {
+	history->error = part_load(history->reader, index, part, err);
+	if (history->error) {
 		part_done(part);
-		return rc;
+		return NULL;
 	}
 	history->part_index[oldest] = index;
 	part->used = ++history->uses;
-	*ret = part;
-	return 0;
+	return part;
 }
 
 /* The first event block for which key(facts) > value; facts rise from block to block. */
@@ -119,10 +116,9 @@ int history_birth(struct history *history, uint64_t block_id, const struct trace
 	*ret = NULL;
 	if (beyond == 0)
 		return 0;
-	const struct history_part *part;
-	int rc = history_part(history, beyond - 1, &part, err);
-	if (rc)
-		return rc;
+	const struct history_part *part = history_part(history, beyond - 1, err);
+	if (!part)
+		return history->error;
 	uint64_t place = block_id - part->facts.first_block_id;
 	if (place < part->birth_count && part->events[part->births[place]].block_id == block_id)
 		*ret = &part->events[part->births[place]];
@@ -150,10 +146,9 @@ int history_idle_since_birth(struct history *history, uint64_t block_id, uint32_
 		return rc;
 	size_t index = first_beyond(history, block_id, true) - 1;
 	for (; index < trace_reader_event_block_count(history->reader); index++) {
-		const struct history_part *part;
-		rc = history_part(history, index, &part, err);
-		if (rc)
-			return rc;
+		const struct history_part *part = history_part(history, index, err);
+		if (!part)
+			return history->error;
 		uint64_t first = part->facts.first_event, count = part->facts.event_count;
 		if (first >= end)
 			break;
@@ -179,10 +174,9 @@ int history_last_realloc(struct history *history, uint32_t thread_id, uint64_t e
 	size_t count = trace_reader_event_block_count(history->reader);
 	size_t index = history_index_of_event(history, end);
 	for (index = index < count ? index + 1 : count; index-- > 0;) {
-		const struct history_part *part;
-		int rc = history_part(history, index, &part, err);
-		if (rc)
-			return rc;
+		const struct history_part *part = history_part(history, index, err);
+		if (!part)
+			return history->error;
 		for (uint64_t i = part->facts.event_count; i-- > 0;) {
 			const struct trace_event *event = &part->events[i];
 			if (part->facts.first_event + i < end && event->thread_id == thread_id &&

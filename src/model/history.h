@@ -23,14 +23,18 @@ struct history {
 	struct history_part parts[HISTORY_KEPT];
 	size_t part_index[HISTORY_KEPT];
 	uint64_t uses;
+	int error; /* of the last failure */
 };
 
 void history_init(struct history *history, struct trace_reader *reader);
 void history_done(struct history *history);
 
-/* Event block number `index`, decoded; borrowed until HISTORY_KEPT others have been asked for. */
-TM_MUST_CHECK int history_part(struct history *history, size_t index,
-			       const struct history_part **ret, struct tm_error *err);
+/*
+ * Event block number `index`, decoded; NULL on failure, the code in history->error. Borrowed until
+ * HISTORY_KEPT others have been asked for.
+ */
+TM_MUST_CHECK const struct history_part *history_part(struct history *history, size_t index,
+						      struct tm_error *err);
 /* The first event block that holds event `ordinal` or a later one; the block count if none does. */
 size_t history_index_of_event(const struct history *history, uint64_t ordinal);
 /* The allocation event of a block, or NULL if the trace does not hold it. Borrowed likewise. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "model/live_hot.h"
 #include "model/seed.h"
 
 /* Enough that all events of a group fit after one look at the page. */

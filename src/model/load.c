@@ -235,15 +235,14 @@ static int replay(struct loader *l)
 		uint64_t done = 0;
 		for (;; done++) {
 			/* Asked anew each time: looking at older blocks may have dropped it. */
-			const struct history_part *part;
-			int rc = history_part(&l->history, i, &part, l->err);
-			if (rc)
-				return rc;
+			const struct history_part *part = history_part(&l->history, i, l->err);
+			if (!part)
+				return l->history.error;
 			if (done == 0 && part->facts.first_event < first_event)
 				done = first_event - part->facts.first_event;
 			if (done >= part->facts.event_count)
 				break;
-			rc = replay_one(l, &part->events[done]);
+			int rc = replay_one(l, &part->events[done]);
 			if (rc)
 				return rc;
 		}
@@ -285,8 +284,10 @@ static int rebuild(struct loader *l)
 {
 	size_t count = trace_reader_event_block_count(l->reader);
 	for (size_t i = 0; i < count; i++) {
-		const struct history_part *part;
-		int rc = history_part(&l->history, i, &part, l->err);
+		const struct history_part *part = history_part(&l->history, i, l->err);
+		if (!part)
+			return l->history.error;
+		int rc = 0;
 		for (uint64_t e = 0; !rc && e < part->facts.event_count; e++)
 			rc = check_event(l, &part->events[e]);
 		if (!rc)

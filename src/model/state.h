@@ -7,7 +7,7 @@
 #pragma once
 
 #include "model/cells.h"
-#include "model/live.h"
+#include "model/live_hot.h"
 #include "model/maps.h"
 #include "model/model.h"
 #include "model/stacks.h"

@@ -2,7 +2,7 @@
 /* The table of live blocks where it is hard: full lines, full pages, keys that collide. */
 #include "base/memory.h"
 #include "harness/tap.h"
-#include "model/live.h"
+#include "model/live_hot.h"
 #include "model/sort.h"
 
 #include <errno.h>
