@@ -13,6 +13,7 @@
 #include "agent/sys.h"
 
 enum {
+	FOLDER_BYTES_MAX = 1024,
 	WAIT_STEP_NS = 20 * 1000 * 1000,
 	SPINS_WITHOUT_CALLS = 2 * 1000 * 1000, /* some milliseconds */
 	AGENT_CLOCK_MONOTONIC = 1,
@@ -171,9 +172,28 @@ void emit_extra(struct lane *lane, enum wire_extra kind, const uint64_t *payload
 	emit_close(lane, w + 2 + words);
 }
 
+/*
+ * A library loaded by a relative path: where the program is now is where it was
+ * then, or was a moment ago. Returns the bytes of the folder and its slash, 0: none.
+ */
+static uint32_t folder_of(const struct module *module, char *ret, size_t room)
+{
+	if (!module->path_bytes || module->path[0] == '/' || module->path[0] == '[' ||
+	    !agent_may_call())
+		return 0;
+	long bytes = sys_readlink("/proc/self/cwd", ret, room - 1);
+	if (bytes <= 0 || (size_t)bytes >= room - 1)
+		return 0;
+	ret[bytes] = '/';
+	return (uint32_t)bytes + 1;
+}
+
 void emit_module(struct lane *lane, const struct module *module)
 {
-	uint32_t path_bytes = module->path_bytes > 4096 ? 4096 : module->path_bytes;
+	char folder[FOLDER_BYTES_MAX];
+	uint32_t folder_bytes = folder_of(module, folder, sizeof folder);
+	uint32_t path_bytes = module->path_bytes + folder_bytes;
+	path_bytes = path_bytes > 4096 ? 4096 : path_bytes;
 	uint32_t id_words = (module->build_id_bytes + 7) / 8, path_words = (path_bytes + 7) / 8;
 	uint32_t head_words = sizeof(struct wire_ev_module) / 8;
 	uint32_t words = 2 + head_words + id_words + path_words;
@@ -193,6 +213,8 @@ void emit_module(struct lane *lane, const struct module *module)
 	if (id_words)
 		w[2 + head_words + id_words - 1] = 0;
 	memcpy(w + 2 + head_words, module->build_id, module->build_id_bytes);
-	memcpy(w + 2 + head_words + id_words, module->path, path_bytes);
+	char *path = (char *)(w + 2 + head_words + id_words);
+	memcpy(path, folder, folder_bytes);
+	memcpy(path + folder_bytes, module->path, path_bytes - folder_bytes);
 	emit_close(lane, w + words);
 }

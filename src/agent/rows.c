@@ -13,7 +13,8 @@
 enum {
 	ROW_CLAIMED = 1,
 	JIT_REGION_SHIFT = 20,
-	BUSY_TRIES = 100,
+	BUSY_TRIES = 2000,
+	BUSY_SPINS = 50,
 	BUSY_PAUSES = 100, /* some microseconds */
 };
 
@@ -143,6 +144,8 @@ bool rows_rescan(struct lane *lane, bool thorough, uintptr_t at)
 	for (int i = 0; at && i < BUSY_TRIES; i++) {
 		if (rescan(lane, thorough, at))
 			return true;
+		if (i >= BUSY_SPINS)
+			sys_sched_yield(); /* the reader may have lost its processor */
 		for (int pause = 0; pause < BUSY_PAUSES; pause++)
 			__asm__ volatile("pause");
 	}
@@ -158,8 +161,9 @@ static bool list_is_stale(void)
 
 bool rows_module(struct lane *lane, uintptr_t address, struct module_code *ret)
 {
-	if (unlikely(list_is_stale()))
-		rows_rescan(lane, true, address);
+	/* What the list says of code that was unloaded meanwhile is not to be believed. */
+	if (unlikely(list_is_stale()) && !rows_rescan(lane, true, address))
+		return false;
 	if (modules_find(agent.modules, address, ret))
 		return true;
 	if (jit_region_known(address))
