@@ -53,10 +53,11 @@ static bool qualifies(struct session *session, pid_t pid, pid_t parent)
 
 /* ---- what the process is ---- */
 
-static char *program_of(pid_t pid)
+/* What a link in /proc/PID points to ("exe", "cwd"); "" when it cannot be read. */
+static char *link_of(pid_t pid, const char *name)
 {
 	char link[64], path[4096];
-	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	snprintf(link, sizeof link, "/proc/%d/%s", (int)pid, name);
 	ssize_t bytes = readlink(link, path, sizeof path - 1);
 	path[bytes > 0 ? bytes : 0] = '\0';
 	return tm_strdup(path);
@@ -197,7 +198,7 @@ static int make_section(struct session *session, struct session_process *process
 		return error;
 	int fd = dup(shm.fd);
 	shm_close_fd(&shm);
-	char *command = command_of(process->pid);
+	char *command = command_of(process->pid), *folder = link_of(process->pid, "cwd");
 	struct section_options facts = {
 		.pid = process->pid,
 		.parent = image->parent,
@@ -205,6 +206,7 @@ static int make_section(struct session *session, struct session_process *process
 		.forked_from = image->forked ? section_of(session, image->parent) : NULL,
 		.program = process->program ? process->program : "",
 		.command = command ? command : "",
+		.folder = folder,
 		.tsc = session->tsc,
 		.earlier = session->earlier,
 		.addresses = !options->no_addresses,
@@ -214,6 +216,7 @@ static int make_section(struct session *session, struct session_process *process
 	};
 	error = section_new(&facts, &shm, ret_section, err);
 	tm_free(command);
+	tm_free(folder);
 	if (error)
 		close(fd);
 	else
@@ -227,7 +230,7 @@ static int begin_image(struct session *session, struct session_process *process,
 {
 	struct section *section = NULL;
 	tm_free(process->program);
-	process->program = program_of(process->pid);
+	process->program = link_of(process->pid, "exe");
 	process->role = starter_role_of(process->pid);
 	int error = make_section(session, process, image, &section, ret_fd, err);
 	if (error)
@@ -249,7 +252,7 @@ static int admit_new(struct session *session, struct rendezvous_peer *peer,
 		recording = session->first_recording;
 		session->first_recording = NULL;
 	} else {
-		char *program = program_of(peer->pid);
+		char *program = link_of(peer->pid, "exe");
 		error = admit_open_file(session, peer->pid, program ? program : "", &recording,
 					err);
 		tm_free(program);

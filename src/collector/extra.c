@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/extra.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -44,11 +45,18 @@ static void take_module(struct extra *extra, const struct copied *in)
 	memcpy(facts.build_id, tail, id_bytes);
 	const char *path = tail + id_padded;
 	path_bytes = strnlen(path, path_bytes);
+	char whole[2 * PATH_BYTES_MAX];
+	if (path_bytes && *path != '/' && *path != '[' && extra->folder && *extra->folder) {
+		int length = snprintf(whole, sizeof whole, "%s/%.*s", extra->folder,
+				      (int)path_bytes, path);
+		if (length > 0 && (size_t)length < sizeof whole) {
+			path = whole;
+			path_bytes = (size_t)length;
+		}
+	}
 	modules_seen_add(&extra->feed->modules,
 			 head.instance > UINT32_MAX ? 0 : (uint32_t)head.instance, &facts, path,
 			 path_bytes);
-	if (extra->module)
-		extra->module(extra->ctx, NULL);
 }
 
 static uint32_t stack_of(struct extra *extra, uint32_t node)

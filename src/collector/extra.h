@@ -10,15 +10,14 @@
 
 /* Called in the drain thread when this place of the order is reached. pid 0: before the fork. */
 typedef void (*extra_fork_fn)(void *ctx, uint32_t thread_id, uint32_t pid, bool done);
-typedef void (*extra_module_fn)(void *ctx, const char *path);
 
 struct extra {
 	struct feed *feed;
-	extra_fork_fn fork;     /* may be NULL */
-	extra_module_fn module; /* may be NULL */
+	extra_fork_fn fork; /* may be NULL */
 	void *ctx;
-	uint64_t forks; /* children made */
-	bool exiting;   /* an exit call was seen */
+	const char *folder; /* the program's when it began: relative paths count from there */
+	uint64_t forks;     /* children made */
+	bool exiting;       /* an exit call was seen */
 	int32_t exit_status;
 	uint32_t exit_how;  /* enum wire_exit_how */
 	bool executing;     /* an exec call was seen, and it did not come back */

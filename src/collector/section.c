@@ -30,7 +30,7 @@ enum {
 
 struct section {
 	struct section_options options;
-	char *program, *command;
+	char *program, *command, *folder;
 	uint64_t start_unix_ns;
 	int root_fd; /* names_hold_root() */
 	struct shm shm;
@@ -64,9 +64,11 @@ static int fill(struct section *section, const struct section_options *options,
 {
 	section->program = tm_strdup(options->program);
 	section->command = tm_strdup(options->command);
+	section->folder = tm_strdup(options->folder ? options->folder : "");
+	section->extra.folder = section->folder;
 	section->options.program = section->program;
 	section->options.command = section->command;
-	if (!section->program || !section->command ||
+	if (!section->program || !section->command || !section->folder ||
 	    cursors_init(&section->cursors, &section->shm.map))
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
 	int error =
@@ -119,6 +121,7 @@ struct section *section_free(struct section *section)
 	shm_close(&section->shm);
 	tm_free(section->program);
 	tm_free(section->command);
+	tm_free(section->folder);
 	return tm_free(section);
 }
 

@@ -18,9 +18,9 @@ struct section;
 struct section_options {
 	pid_t pid; /* as this process sees it */
 	pid_t parent;
-	const char *program, *command; /* copied */
-	bool tsc;                      /* stamps are of the time-stamp counter */
-	struct stamp_pair earlier;     /* read when the collector began */
+	const char *program, *command, *folder; /* copied; folder: its current one */
+	bool tsc;                               /* stamps are of the time-stamp counter */
+	struct stamp_pair earlier;              /* read when the collector began */
 	bool addresses, free_stacks, symbols;
 	uint32_t depth;
 	bool follow_forks;           /* children that fork begin with what is live here */

@@ -53,9 +53,7 @@ static void pass_on(struct session *session, const struct signalfd_siginfo *info
 	/* A program that signals its parent does not mean itself. */
 	if (from_terminal(session, info) || (pid_t)info->ssi_pid == session->launch.pid)
 		return;
-	if (signal == SIGCONT) {
-		continue_program(session);
-	} else if (info->ssi_code == SI_QUEUE) {
+	if (info->ssi_code == SI_QUEUE) {
 		union sigval value = {.sival_ptr = (void *)(uintptr_t)info->ssi_ptr};
 		sigqueue(session->launch.pid, signal, value);
 	} else {
@@ -76,6 +74,11 @@ static void stop_likewise(struct session *session, int signal)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	raise(signal);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	/* The one that has continued us is answered here, not passed on as well. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGCONT);
+	while (sigtimedwait(&set, NULL, &now) > 0)
+		;
 	continue_program(session);
 }
 
