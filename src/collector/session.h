@@ -70,3 +70,8 @@ void admit_drop_starters(struct session *session);
 void signals_handle(struct session *session);
 /* The first process may have changed its state. */
 void signals_reap(struct session *session);
+
+/* ---- loop.c ---- */
+
+/* Until the first process has ended, and with --children all that are recorded. */
+void loop_run(struct session *session);

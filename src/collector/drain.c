@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The drain loop: snapshot, merge, give back, sleep. Nothing in it may block:
+ * the target waits for this thread when the pool is empty.
+ */
+#include "collector/section_state.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum {
+	TICK_NS = 30 * 1000 * 1000,
+	SLEEP_MAX_NS = 30 * 1000 * 1000,
+	SLEEP_LEAST_NS = 200 * 1000,
+	LAST_PASSES_MAX = 64, /* after the end: more come only if somebody plays with the memory */
+	STOP_GRACE_NS = 20 * 1000 * 1000,
+};
+
+/* A handler lane belongs to the thread it interrupted. */
+static void stream_began(void *ctx, struct cursor *cursor)
+{
+	struct section *section = ctx;
+	struct cursors *cursors = &section->cursors;
+	for (uint32_t i = 0; cursor->lane && i < cursors->followed_count; i++) {
+		struct cursor *other = &cursors->all[cursors->followed[i]];
+		if (other != cursor && other->tid == cursor->tid && !other->lane) {
+			cursor->thread_id = other->thread_id;
+			return;
+		}
+	}
+	/* What was inherited stands under the first thread: the one that came out of the fork. */
+	if (section->inherited && cursor->tid == section->feed.threads[0].tid) {
+		cursor->thread_id = 0;
+		return;
+	}
+	cursor->thread_id = feed_thread(&section->feed, cursor->tid, section->feed.last_ns);
+}
+
+static void thread_ended(void *ctx, struct cursor *cursor)
+{
+	struct section *section = ctx;
+	feed_thread_end(&section->feed, cursor->thread_id, section->feed.last_ns);
+}
+
+static void name_thread(struct section *section, const struct watch_note *note)
+{
+	struct cursors *cursors = &section->cursors;
+	for (uint32_t i = 0; i < cursors->followed_count; i++) {
+		struct cursor *cursor = &cursors->all[cursors->followed[i]];
+		if (cursor->tid == note->tid && !cursor->gone)
+			feed_thread_name(&section->feed, cursor->thread_id, note->name);
+	}
+}
+
+void section_read_notes(struct section *section)
+{
+	struct watch_note note;
+	while (section->watch && watch_take(section->watch, &note)) {
+		switch (note.kind) {
+		case WATCH_SAMPLE:
+			feed_sample(&section->feed, &note.sample);
+			break;
+		case WATCH_THREAD_NAME:
+			name_thread(section, &note);
+			break;
+		}
+	}
+}
+
+/* Chunks are short: ask idle threads for theirs, and have it checked who is gone. */
+static void make_chunks(struct section *section)
+{
+	const struct wire_map *map = &section->shm.map;
+	uint32_t free_chunks = atomic_load_explicit(&map->control->pool_free, memory_order_relaxed);
+	if (free_chunks > map->chunk_count / 4)
+		return;
+	if (section->watch)
+		watch_hurry(section->watch);
+	cursors_revoke_idle(&section->cursors);
+}
+
+/*
+ * How long to sleep: while the pool would fill by a quarter at the rate of the
+ * last pass; longer and longer when nothing comes. A waiter wakes us.
+ */
+static uint64_t choose_sleep(struct section *section, uint64_t words, uint64_t now_ns)
+{
+	uint64_t room = (uint64_t)section->shm.map.chunk_count / 4 * WIRE_CHUNK_WORDS;
+	uint64_t passed = now_ns - section->last_pass_ns + 1;
+	uint64_t sleep_ns = section->sleep_ns * 2;
+	if (words) {
+		uint64_t fill_ns = (uint64_t)((double)room * (double)passed / (double)words);
+		sleep_ns = fill_ns > passed ? fill_ns - passed : 0;
+		if (sleep_ns > section->sleep_ns * 2)
+			sleep_ns = section->sleep_ns * 2;
+	}
+	if (sleep_ns < SLEEP_LEAST_NS)
+		sleep_ns = SLEEP_LEAST_NS;
+	return sleep_ns < SLEEP_MAX_NS ? sleep_ns : SLEEP_MAX_NS;
+}
+
+static void sleep_until_woken(struct section *section, uint64_t sleep_ns)
+{
+	struct wire_control *control = section->shm.map.control;
+	struct timespec length = {.tv_sec = (time_t)(sleep_ns / 1000000000u),
+				  .tv_nsec = (long)(sleep_ns % 1000000000u)};
+	atomic_store(&control->asleep, 1);
+	/* After the store: who waits or ends from here on finds asleep == 1 and wakes us. */
+	if (!atomic_load(&section->ending) && !atomic_load(&control->pool_waiters))
+		syscall(SYS_futex, &control->asleep, FUTEX_WAIT, 1, &length, NULL, 0);
+	atomic_store(&control->asleep, 0);
+}
+
+/* One pass. Returns the words that were released. */
+static uint64_t pass(struct section *section)
+{
+	struct wire_control *control = section->shm.map.control;
+	atomic_fetch_add_explicit(&control->progress, 1, memory_order_relaxed);
+	stamp_clock_update(&section->feed.clock);
+	uint64_t words = cursors_snapshot(&section->cursors, stream_began, section);
+	merge_release(&section->merge, words);
+	cursors_sweep(&section->cursors, thread_ended, section);
+	return words;
+}
+
+static bool all_read(const struct section *section)
+{
+	for (uint32_t i = 0; i < section->cursors.followed_count; i++) {
+		const struct cursor *cursor = &section->cursors.all[section->cursors.followed[i]];
+		if (cursor->second_words)
+			return false;
+	}
+	return true;
+}
+
+void section_drain(struct section *section)
+{
+	int last_passes = 0;
+	section->last_pass_ns = clock_steady_ns();
+	for (;;) {
+		/* Before the snapshot: what was published before the end is then in it. */
+		bool ending = atomic_load_explicit(&section->ending, memory_order_acquire);
+		if (ending && !last_passes && section->how.still_runs)
+			nanosleep(&(struct timespec){.tv_nsec = STOP_GRACE_NS}, NULL);
+		uint64_t words = pass(section);
+		make_chunks(section);
+		uint64_t now_ns = clock_steady_ns();
+		if (ending && (all_read(section) || ++last_passes > LAST_PASSES_MAX))
+			return;
+		if (now_ns >= section->next_tick_ns) {
+			section_read_notes(section);
+			feed_tick(&section->feed);
+			section->next_tick_ns = now_ns + TICK_NS;
+		}
+		if (ending)
+			continue;
+		section->sleep_ns = choose_sleep(section, words, now_ns);
+		section->last_pass_ns = now_ns;
+		sleep_until_woken(section, section->sleep_ns);
+	}
+}
