@@ -27,10 +27,11 @@ static uint32_t payload_checksum(const void *stored, size_t bytes, uint64_t file
 	return (uint32_t)XXH3_64bits_withSeed(stored, bytes, file_id);
 }
 
-/* Types whose payload is no container of columns. */
+/* Types whose payload is no container of columns, or whose columns resemble each other. */
 static bool is_whole(unsigned type)
 {
-	return type == FORMAT_BEGIN || type == FORMAT_END || type == FORMAT_INDEX;
+	return type == FORMAT_BEGIN || type == FORMAT_END || type == FORMAT_INDEX ||
+	       type == FORMAT_SLICE;
 }
 
 /*

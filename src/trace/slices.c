@@ -20,7 +20,7 @@ enum slice_column {
 	SLICE_DEATH_COUNT, /* entries of a row in the next three */
 	SLICE_DEATH_AGE,   /* slices between birth and death; from the second entry on: step down */
 	SLICE_DEATHS,
-	SLICE_DEATH_BYTES,
+	SLICE_DEATH_BYTES,  /* signed difference to the number of deaths times the mean birth */
 	SLICE_SIZE_BUCKETS, /* entries, then step from bucket to bucket */
 	SLICE_SIZE_COUNTS,
 	SLICE_LIFE_BUCKETS,
@@ -57,6 +57,12 @@ static void put_buckets(struct bytes *buckets, struct bytes *counts,
 	}
 }
 
+/* Most stacks ask for one size: what dies has the mean size of what is born. Wraps on purpose. */
+static uint64_t expected_bytes(const struct trace_slice_row *row, uint64_t deaths)
+{
+	return row->births > 0 ? row->birth_bytes / row->births * deaths : 0;
+}
+
 static void put_deaths(struct bytes *columns, uint32_t slice_id, const struct trace_slice_row *row)
 {
 	bytes_put_varint(&columns[SLICE_DEATH_COUNT], row->death_count);
@@ -65,7 +71,8 @@ static void put_deaths(struct bytes *columns, uint32_t slice_id, const struct tr
 		const struct trace_death *death = &row->deaths[i];
 		bytes_put_varint(&columns[SLICE_DEATH_AGE], last - death->birth_slice);
 		bytes_put_varint(&columns[SLICE_DEATHS], death->count);
-		bytes_put_varint(&columns[SLICE_DEATH_BYTES], death->bytes);
+		bytes_put_signed(&columns[SLICE_DEATH_BYTES],
+				 (int64_t)(death->bytes - expected_bytes(row, death->count)));
 		last = death->birth_slice;
 	}
 }
@@ -157,7 +164,8 @@ static bool get_deaths(struct span *columns, uint32_t slice_id, struct trace_sli
 		birth -= step;
 		out[i].birth_slice = (uint32_t)birth;
 		out[i].count = span_varint(&columns[SLICE_DEATHS]);
-		out[i].bytes = span_varint(&columns[SLICE_DEATH_BYTES]);
+		out[i].bytes = expected_bytes(row, out[i].count) +
+			       (uint64_t)span_signed(&columns[SLICE_DEATH_BYTES]);
 	}
 	return true;
 }
