@@ -71,6 +71,17 @@ static void bed_pass(struct bed *bed)
 	cursors_sweep(&bed->cursors, ended, &bed->feed);
 }
 
+/* The writer is closed already. */
+static void bed_free(struct bed *bed)
+{
+	unlink(bed->path);
+	merge_done(&bed->merge);
+	feed_done(&bed->feed);
+	cursors_done(&bed->cursors);
+	shm_close(&bed->shm);
+	free(bed);
+}
+
 /* The addresses in the order of the trace, as letters from 'a' on. */
 static void bed_check(struct bed *bed, const char *want)
 {
@@ -82,7 +93,6 @@ static void bed_check(struct bed *bed, const char *want)
 	trace_writer_end(bed->feed.writer, &(struct trace_end){.cause = TRACE_END_EXIT});
 	REQUIRE(trace_writer_close(bed->feed.writer, &err) == 0);
 	REQUIRE(trace_reader_open(bed->path, &reader, &err) == 0);
-	unlink(bed->path);
 	for (size_t i = 0; i < trace_reader_event_block_count(reader); i++) {
 		struct trace_event_block facts;
 		struct trace_event events[256];
@@ -94,11 +104,7 @@ static void bed_check(struct bed *bed, const char *want)
 	}
 	CHECK_STR(got, want);
 	trace_reader_close(reader);
-	merge_done(&bed->merge);
-	feed_done(&bed->feed);
-	cursors_done(&bed->cursors);
-	shm_close(&bed->shm);
-	free(bed);
+	bed_free(bed);
 }
 
 static void put(struct bed *bed, struct fake_thread *thread, uint64_t stamp, char letter)
@@ -198,7 +204,7 @@ static void returns_chunks(void)
 	CHECK_EQ_U64(bed->feed.events, emitted);
 	CHECK(atomic_load(&bed->shm.map.control->pool_free) >= 3);
 	trace_writer_close(bed->feed.writer, NULL);
-	unlink(bed->path);
+	bed_free(bed);
 }
 
 /* A thread that was idle loses its chunk and goes on with another. */
@@ -283,7 +289,7 @@ static void decodes_every_kind(void)
 	CHECK_EQ_U64(totals.live_blocks, 0);
 	CHECK_EQ_U64(totals.failed, 2);
 	trace_writer_close(bed->feed.writer, NULL);
-	unlink(bed->path);
+	bed_free(bed);
 }
 
 static const struct tap_case cases[] = {
