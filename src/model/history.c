@@ -118,7 +118,7 @@ int history_birth(struct history *history, uint64_t block_id, const struct trace
 		return 0;
 	const struct history_part *part = history_part(history, beyond - 1, err);
 	if (!part)
-		return history->error;
+		return history->error == -EBADMSG ? 0 : history->error;
 	uint64_t place = block_id - part->facts.first_block_id;
 	if (place < part->birth_count && part->events[part->births[place]].block_id == block_id)
 		*ret = &part->events[part->births[place]];
@@ -148,7 +148,7 @@ int history_idle_since_birth(struct history *history, uint64_t block_id, uint32_
 	for (; index < trace_reader_event_block_count(history->reader); index++) {
 		const struct history_part *part = history_part(history, index, err);
 		if (!part)
-			return history->error;
+			return history->error == -EBADMSG ? 0 : history->error;
 		uint64_t first = part->facts.first_event, count = part->facts.event_count;
 		if (first >= end)
 			break;
@@ -176,7 +176,7 @@ int history_last_realloc(struct history *history, uint32_t thread_id, uint64_t e
 	for (index = index < count ? index + 1 : count; index-- > 0;) {
 		const struct history_part *part = history_part(history, index, err);
 		if (!part)
-			return history->error;
+			return history->error == -EBADMSG ? 0 : history->error;
 		for (uint64_t i = part->facts.event_count; i-- > 0;) {
 			const struct trace_event *event = &part->events[i];
 			if (part->facts.first_event + i < end && event->thread_id == thread_id &&

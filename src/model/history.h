@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looking things up in the events of a trace: which allocation made a block,
- * what a thread did before. Keeps the event blocks that were decoded last.
+ * what a thread did before. Keeps the event blocks that were decoded last. What
+ * lies in a damaged block is not known; that is no failure.
  */
 #pragma once
 

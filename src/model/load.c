@@ -225,29 +225,43 @@ static int replay_one(struct loader *l, const struct trace_event *event)
 	return rc;
 }
 
+/* A block of events that cannot be decoded is left out if it is damaged; else it is an error. */
+static int skip_damaged(struct loader *l, size_t index)
+{
+	struct trace_event_block facts;
+	if (l->history.error != -EBADMSG || trace_reader_event_block(l->reader, index, &facts))
+		return l->history.error;
+	l->m->unread_events += facts.event_count;
+	return 0;
+}
+
+static int replay_block(struct loader *l, size_t index)
+{
+	for (uint64_t done = 0;; done++) {
+		/* Asked anew each time: looking at older blocks may have dropped it. */
+		const struct history_part *part = history_part(&l->history, index, l->err);
+		if (!part)
+			return skip_damaged(l, index);
+		if (done == 0 && part->facts.first_event < l->first_event)
+			done = l->first_event - part->facts.first_event;
+		if (done >= part->facts.event_count)
+			return 0;
+		int rc = replay_one(l, &part->events[done]);
+		if (rc)
+			return rc;
+	}
+}
+
 /* All events that the slices do not cover. */
 static int replay(struct loader *l)
 {
-	uint64_t first_event = l->first_event = l->m->events;
+	l->first_event = l->m->events;
 	l->first_block = l->m->allocations;
 	size_t count = trace_reader_event_block_count(l->reader);
-	for (size_t i = history_index_of_event(&l->history, first_event); i < count; i++) {
-		uint64_t done = 0;
-		for (;; done++) {
-			/* Asked anew each time: looking at older blocks may have dropped it. */
-			const struct history_part *part = history_part(&l->history, i, l->err);
-			if (!part)
-				return l->history.error;
-			if (done == 0 && part->facts.first_event < first_event)
-				done = first_event - part->facts.first_event;
-			if (done >= part->facts.event_count)
-				break;
-			int rc = replay_one(l, &part->events[done]);
-			if (rc)
-				return rc;
-		}
-	}
-	return 0;
+	int rc = 0;
+	for (size_t i = history_index_of_event(&l->history, l->first_event); i < count && !rc; i++)
+		rc = replay_block(l, i);
+	return rc;
 }
 
 /* ---- the two ways ---- */
@@ -280,24 +294,28 @@ static int load_aggregates(struct loader *l)
 	return replay(l);
 }
 
+static int rebuild_block(struct loader *l, size_t index)
+{
+	const struct history_part *part = history_part(&l->history, index, l->err);
+	if (!part)
+		return skip_damaged(l, index);
+	int rc = 0;
+	for (uint64_t i = 0; !rc && i < part->facts.event_count; i++)
+		rc = check_event(l, &part->events[i]);
+	if (!rc)
+		rc = model_apply(l->m, part->events, part->facts.event_count, l->err);
+	if (!rc && model_slice_due(l->m))
+		model_slice_fold(l->m);
+	return rc;
+}
+
 static int rebuild(struct loader *l)
 {
 	size_t count = trace_reader_event_block_count(l->reader);
-	for (size_t i = 0; i < count; i++) {
-		const struct history_part *part = history_part(&l->history, i, l->err);
-		if (!part)
-			return l->history.error;
-		int rc = 0;
-		for (uint64_t e = 0; !rc && e < part->facts.event_count; e++)
-			rc = check_event(l, &part->events[e]);
-		if (!rc)
-			rc = model_apply(l->m, part->events, part->facts.event_count, l->err);
-		if (rc)
-			return rc;
-		if (model_slice_due(l->m))
-			model_slice_fold(l->m);
-	}
-	return 0;
+	int rc = 0;
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = rebuild_block(l, i);
+	return rc;
 }
 
 static int from_trace(struct trace_reader *r, int (*feed)(struct loader *l),
@@ -331,7 +349,8 @@ static int from_trace(struct trace_reader *r, int (*feed)(struct loader *l),
 
 int model_load(struct trace_reader *r, struct model **ret_model, struct tm_error *err)
 {
-	return from_trace(r, load_aggregates, ret_model, err);
+	int rc = from_trace(r, load_aggregates, ret_model, err);
+	return rc == -EBADMSG ? from_trace(r, rebuild, ret_model, err) : rc;
 }
 
 int model_rebuild(struct trace_reader *r, struct model **ret_model, struct tm_error *err)

@@ -148,6 +148,7 @@ void model_totals(const struct model *m, struct model_totals *ret)
 		.brk_bytes = maps->brk_bytes,
 		.brk_peak_bytes = maps->brk_peak_bytes,
 		.stacks = m->stack_count,
+		.unread_events = m->unread_events,
 		.saturated = m->saturated,
 	};
 	rss_totals(m, ret);
@@ -196,7 +197,11 @@ int model_stack_find(const struct model *m, uint32_t stack_id, struct model_stac
 	uint32_t found = stacks_find(&m->stacks, stack_id);
 	if (!found)
 		return -ENOENT;
-	stack_figures(m, found - 1, ret);
+	struct model_stack stack;
+	stack_figures(m, found - 1, &stack);
+	if (!stack.allocations && !stack.failed)
+		return -ENOENT;
+	*ret = stack;
 	return 0;
 }
 

@@ -32,12 +32,14 @@ struct model *model_free(struct model *m);
  * and TRACE_EVENT_TEMPORARY; turns an op into TRACE_FREE_OLDER when the block is
  * unknown. An ALLOC on a live address: the caller has been told by
  * model_is_live() and inserted a FREE_UNSEEN first; if not, the model does the
- * accounting itself and counts it. A free of a block that was born before the
+ * accounting itself and counts it (a model rebuilt from a trace of such events
+ * would not know of that end). A free of a block that was born before the
  * open slice gets TRACE_EVENT_OLD. Sizes from 2^48 on are cut (totals say so).
  *
  * May fail for lack of memory only (or beyond 2^30 events without a slice taken).
- * Events are then applied up to a whole group of at most 32 and the rest is
- * untouched; model_totals().events tells how many.
+ * Each event is then either applied wholly or, from the first failure on,
+ * untouched; model_totals().events tells how many were applied. They can be
+ * given again.
  */
 TM_MUST_CHECK int model_apply(struct model *m, struct trace_event *events, size_t count,
 			      struct tm_error *err);
@@ -50,9 +52,12 @@ TM_MUST_CHECK int model_apply_map(struct model *m, const struct trace_map_event 
 void model_apply_sample(struct model *m, const struct trace_sample *sample);
 
 /*
- * Slices. After each apply: if a slice is due, take it, write it, and go on.
- * model_slice_due() is O(1). model_slice_take() closes the open slice at
- * end_ns and gives its rows (borrowed until the next call on the model).
+ * Slices. After each apply: if a slice is due, take it, write it, and go on;
+ * and once more at the end.
+ * model_slice_due() is O(1). model_slice_take() closes the open slice at its
+ * last event and gives its rows (borrowed until the next slice is taken); on
+ * failure the slice stays open. O(stacks that changed in it). At most 65,535
+ * slices, which the doubling limits never reach.
  */
 bool model_slice_due(const struct model *m);
 TM_MUST_CHECK int model_slice_take(struct model *m, struct trace_slice *ret_slice,
@@ -72,6 +77,7 @@ struct model_totals {
 	uint64_t rss_heap_bytes, rss_mapped_bytes, rss_agent_bytes, rss_anon_bytes;
 	uint64_t stacks;                    /* distinct stacks that allocated */
 	uint64_t brk_bytes, brk_peak_bytes; /* the allocator's memory, not part of mapped_bytes */
+	uint64_t unread_events;             /* in damaged parts of a trace: not in these figures */
 	bool saturated; /* sizes beyond 2^48 or sums beyond 2^64 were cut: the figures are lower
 			   bounds */
 };
@@ -91,8 +97,12 @@ int model_stacks(const struct model *m, model_stack_fn fn, void *ctx);
 TM_MUST_CHECK int model_stack_find(const struct model *m, uint32_t stack_id,
 				   struct model_stack *ret);
 
-/* Loads totals and per-stack figures from a trace's slices, and replays only the events after the
- * last slice. */
+/*
+ * Loads totals and per-stack figures from a trace's slices, and replays only
+ * the events after the last slice. If slices are damaged it rebuilds instead;
+ * damaged blocks of events are left out and counted in unread_events. Cost: the
+ * slices, and the events of at most one slice.
+ */
 TM_MUST_CHECK int model_load(struct trace_reader *r, struct model **ret_model,
 			     struct tm_error *err);
 /* Recomputes everything from all events (slow; the reference for tests and for files without

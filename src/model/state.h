@@ -71,6 +71,7 @@ struct model {
 	uint32_t stack_count; /* stacks that allocated */
 	struct model_open_slice slice;
 	uint64_t temporary, failed, freed_unseen, freed_older;
+	uint64_t unread_events; /* in damaged blocks of a trace */
 
 	uint64_t slice_events, slice_us;
 	uint64_t deferred_count;

@@ -382,6 +382,78 @@ static void temporary_across_slices(void)
 	close_recording(&rec);
 }
 
+/* ---- damage ---- */
+
+static struct model *load(const char *path,
+			  int (*way)(struct trace_reader *, struct model **, struct tm_error *))
+{
+	struct trace_reader *reader;
+	struct model *m = NULL;
+	struct tm_error err = {0};
+	if (trace_reader_open(path, &reader, &err) == 0) {
+		int rc = way(reader, &m, &err);
+		CHECK((rc == 0) == (m != NULL));
+		CHECK(rc == 0 || (rc < 0 && err.text[0]));
+		trace_reader_close(reader);
+	}
+	return m;
+}
+
+/* Slices that contradict themselves: the events decide. */
+static void lying_slices(void)
+{
+	for (int lie = 0; lie < 6; lie++) {
+		struct recording rec;
+		struct trace_slice slice;
+		open_recording(&rec, 71);
+		record(&rec, 0, 500);
+		REQUIRE(model_slice_take(rec.m, &slice, NULL) == 0);
+		struct trace_slice_row *rows = calloc(slice.row_count, sizeof *rows);
+		memcpy(rows, slice.rows, slice.row_count * sizeof *rows);
+		slice.rows = rows;
+		slice.live_bytes += lie == 0;
+		slice.first_event += lie == 1;
+		slice.slice_id += lie == 2;
+		rows[1].births -= lie == 3 ? rows[1].births : 0;
+		rows[1].birth_bytes = lie == 4 ? UINT64_MAX : rows[1].birth_bytes;
+		rows[1].peak_count = lie == 5 ? UINT64_MAX - 1 : rows[1].peak_count;
+		REQUIRE(trace_writer_slice(rec.w, &slice) == 0);
+		finish(&rec);
+		struct model *m = load(rec.path, model_load);
+		REQUIRE(m);
+		check_same(m, rec.m);
+		model_free(m);
+		free(rows);
+		close_recording(&rec);
+	}
+}
+
+/* Any byte may be wrong: an error or other figures, but no crash, no hang. */
+static void damaged_files(void)
+{
+	struct recording rec;
+	open_recording(&rec, 81);
+	record(&rec, 5, 3000);
+	cut(&rec);
+	record(&rec, 0, rec.ref->events + 200);
+	finish(&rec);
+	int fd = open(rec.path, O_RDWR);
+	off_t bytes = lseek(fd, 0, SEEK_END);
+	REQUIRE(fd >= 0 && bytes > 0);
+	for (int i = 0; i < 250; i++) {
+		off_t at = (off_t)ref_random(&rec.source, (uint64_t)bytes);
+		uint8_t byte, wrong;
+		REQUIRE(pread(fd, &byte, 1, at) == 1);
+		wrong = byte ^ (uint8_t)(1 + ref_random(&rec.source, 255));
+		REQUIRE(pwrite(fd, &wrong, 1, at) == 1);
+		model_free(load(rec.path, model_load));
+		model_free(load(rec.path, model_rebuild));
+		REQUIRE(pwrite(fd, &byte, 1, at) == 1);
+	}
+	close(fd);
+	close_recording(&rec);
+}
+
 static void no_memory(void)
 {
 	struct recording rec;
@@ -420,6 +492,8 @@ static const struct tap_case cases[] = {
 	{.name = "blocks that live long are told right", .run = many_blocks},
 	{.name = "temporary blocks and failed reallocs across slices are told right",
 	 .run = temporary_across_slices},
+	{.name = "slices that contradict themselves are not believed", .run = lying_slices},
+	{.name = "a damaged file crashes nothing", .run = damaged_files},
 	{.name = "lack of memory while loading is an error, not a crash", .run = no_memory},
 };
 TAP_MAIN(cases)
