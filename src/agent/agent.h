@@ -97,9 +97,9 @@ struct agent {
 	_Atomic uint64_t
 		jit_regions[AGENT_JIT_REGIONS]; /* atomic: pc >> 20 known to belong to no module */
 	struct modules *modules;                /* set once in init; its own rules: modules.h */
-	_Atomic uint32_t closes;                /* atomic: rises before and after every dlclose */
-	_Atomic uint32_t
-		closes_seen; /* atomic: its value when the module list was last known to be right */
+	_Atomic uint32_t closing;               /* atomic: threads inside dlclose */
+	_Atomic uint32_t closes;                /* atomic: how many dlcloses have ended */
+	_Atomic uint32_t closes_seen; /* atomic: `closes` when the module list was last right */
 } __attribute__((aligned(AGENT_PAGE)));
 
 /* What is the same in every process of the image: set once, survives fork. */

@@ -52,10 +52,11 @@ EXPORT int dlclose(void *handle)
 	struct lane *lane = PASSING() ? NULL : hook_begin(&site);
 	if (!lane)
 		return real.dlclose(handle);
-	atomic_fetch_add(&agent.closes, 1);
+	atomic_fetch_add(&agent.closing, 1);
 	atomic_fetch_add(&agent.generation, 1);
 	int result = real.dlclose(handle);
-	atomic_fetch_add(&agent.closes, 1);
+	atomic_fetch_add(&agent.closes, 1); /* before closing falls: stale without a gap */
+	atomic_fetch_sub(&agent.closing, 1);
 	hook_raise(lane, &site);
 	rows_rescan(lane, true, 0);
 	hook_lower(lane);

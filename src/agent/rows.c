@@ -119,14 +119,16 @@ static void note_change(enum modules_result result, uint32_t generation_before)
 static bool rescan(struct lane *lane, bool thorough, uintptr_t at)
 {
 	uint32_t before = modules_generation(agent.modules);
+	/* Inside a dlclose the list is still to change. closing is read last: it falls last. */
 	uint32_t closes = atomic_load_explicit(&agent.closes, memory_order_acquire);
+	bool closing = atomic_load_explicit(&agent.closing, memory_order_acquire);
 	lane->rescanning = true;
 	enum modules_result result = at ? modules_rescan_at(agent.modules, lane->tid, at)
 					: modules_rescan(agent.modules, lane->tid, thorough);
 	lane->rescanning = false;
 	note_change(result, before);
 	bool read = result == MODULES_SAME || result == MODULES_CHANGED;
-	if (read && thorough && !at)
+	if (read && thorough && !at && !closing)
 		atomic_store_explicit(&agent.closes_seen, closes, memory_order_release);
 	return read;
 }
@@ -155,8 +157,9 @@ bool rows_rescan(struct lane *lane, bool thorough, uintptr_t at)
 /* A library was or is being unloaded, and the list has not been read in peace since. */
 static bool list_is_stale(void)
 {
-	return atomic_load_explicit(&agent.closes, memory_order_acquire) !=
-	       atomic_load_explicit(&agent.closes_seen, memory_order_acquire);
+	return atomic_load_explicit(&agent.closing, memory_order_acquire) ||
+	       atomic_load_explicit(&agent.closes, memory_order_acquire) !=
+		       atomic_load_explicit(&agent.closes_seen, memory_order_acquire);
 }
 
 bool rows_module(struct lane *lane, uintptr_t address, struct module_code *ret)
