@@ -17,6 +17,13 @@ static inline uint64_t intern_hash(uint64_t parent_hash, uint64_t pc, uint32_t m
 	return h ^ h >> 29;
 }
 
+/* The look-up of `hash` is near: its entry is seldom in a cache. */
+static inline void intern_prefetch(uint64_t hash)
+{
+	const struct agent_table *table = atomic_load_explicit(&agent.index, memory_order_acquire);
+	__builtin_prefetch((const void *)&table->entries[hash >> 32 & table->mask]);
+}
+
 /* Next candidate for the hash, or 0. Start with *probe = 0 and repeat until 0 or confirmed. */
 static inline uint32_t intern_probe(const struct agent_table *table, uint64_t hash, uint32_t *probe)
 {

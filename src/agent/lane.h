@@ -9,9 +9,10 @@
 #include "agent/agent.h"
 
 enum {
-	MEMO_CALLS = 2,      /* leaves remembered per frame */
-	MEMO_LEAF_WORDS = 2, /* a leaf that needs more is not remembered */
-	MEMO_BY_SP = 512,    /* a power of two */
+	MEMO_CALLS = 2,       /* leaves remembered per frame */
+	MEMO_LEAF_WORDS = 2,  /* a leaf that needs more is not remembered */
+	MEMO_LEAF_MISSES = 8, /* then walk at once, until a walk has only one step */
+	MEMO_BY_SP = 512,     /* a power of two */
 };
 
 /*
@@ -62,9 +63,10 @@ struct memo {
 	uint32_t count;
 	uint32_t frame_room;
 	uint32_t word_room;
-	uint32_t generation; /* agent.generation when it was made */
-	uint32_t cut_end;    /* frames up to and including the cut mark, 0: not cut */
-	bool lost_words;     /* not all words could be kept: not to be used again */
+	uint32_t generation;  /* agent.generation when it was made */
+	uint32_t cut_end;     /* frames up to and including the cut mark, 0: not cut */
+	bool lost_words;      /* not all words could be kept: not to be used again */
+	uint32_t leaf_misses; /* walks of more than one step, in a row */
 	struct memo_leaf leaf;
 	uint16_t by_sp[MEMO_BY_SP]; /* memo_by_sp(sp) -> index of a frame with that sp: a hint */
 };

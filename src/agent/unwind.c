@@ -5,6 +5,7 @@
  *   unwind_memo()  the last call site again: verify, done (unwind.h)
  *   unwind_leaf()  another call site in a remembered frame: one step, found
  *                  by by_sp, verified from there; the frames stay as they are
+ *                  (not tried while it keeps failing: memo.leaf_misses)
  *   unwind_walk()  anything else: frames are collected, remembered and named
  *
  * Fresh frames are collected leaf first at the top end of the memo's own array,
@@ -92,6 +93,10 @@ static AGENT_INLINE void remember(struct memo *memo, const struct collected *got
 	uint64_t next_pc = got->next_pc, next_sp = got->next_sp, next_bp = got->next_bp;
 	struct memo_frame *to = memo->frames + memo->count;
 	const struct memo_frame *from = memo->frames + memo->frame_room - got->fresh;
+	uint64_t path = hash;
+	for (uint32_t i = 0; i < got->fresh; i++)
+		path = intern_hash(path, from[i].pc, from[i].node & 0xffff);
+	intern_prefetch(path);
 	for (uint32_t i = 0; i < got->fresh; i++) {
 		struct memo_frame frame = from[i];
 		uint32_t flags = frame.words;
@@ -226,6 +231,7 @@ uint32_t unwind_leaf(struct lane *lane, const struct call_site *site)
 	leaf->pc = site->pc;
 	leaf->bp = site->bp;
 	leaf->sp = site->sp;
+	memo->leaf_misses = 0;
 	return node;
 }
 
@@ -249,6 +255,7 @@ uint32_t unwind_walk(struct lane *lane, const struct call_site *site)
 			return full;
 		got.end = STEP_LOST;
 	}
+	memo->leaf_misses = got.fresh > 1 ? memo->leaf_misses + 1 : 0;
 	memo->count = got.kept;
 	if (memo->cut_end > got.kept)
 		memo->cut_end = 0;

@@ -104,7 +104,9 @@ static AGENT_INLINE uint32_t unwind_memo(struct lane *lane, const struct call_si
 		(memo->generation ^ atomic_load_explicit(&agent.generation, memory_order_relaxed));
 	if (!differs && memo_verify_leaf(leaf) && memo_verify(memo->words, leaf->below_words) < 0)
 		return leaf->node;
-	return unwind_leaf(lane, site);
+	if (likely(memo->leaf_misses < MEMO_LEAF_MISSES))
+		return unwind_leaf(lane, site);
+	return unwind_walk(lane, site);
 }
 
 static AGENT_INLINE uint32_t unwind(struct lane *lane, const struct call_site *site)
