@@ -2,6 +2,8 @@
 /* Growable bytes and bounded spans: see the header. */
 #include "trace/bytes.h"
 
+const uint8_t span_nothing[1];
+
 bool bytes_reserve(struct bytes *b, size_t more)
 {
 	if (b->failed)
@@ -75,7 +77,9 @@ const uint8_t *span_take(struct span *s, size_t length)
 struct span span_cut(struct span *s, size_t length)
 {
 	const uint8_t *taken = span_take(s, length);
-	return taken ? span_of(taken, length) : (struct span){.bad = true};
+	struct span part = span_of(taken, taken ? length : 0);
+	part.bad = !taken;
+	return part;
 }
 
 bool span_text(struct span *s, const char **ret_text, size_t *ret_length)

@@ -44,9 +44,12 @@ struct span {
 	bool bad; /* something was cut off or out of range */
 };
 
+/* Where spans without bytes point to. */
+extern const uint8_t span_nothing[1];
+
 static inline struct span span_of(const void *data, size_t bytes)
 {
-	const uint8_t *first = data;
+	const uint8_t *first = bytes > 0 ? data : span_nothing;
 	return (struct span){.next = first, .end = first + bytes};
 }
 
@@ -64,6 +67,7 @@ static inline uint64_t span_varint(struct span *s)
 	if (taken == 0) {
 		s->bad = true;
 		s->next = s->end;
+		return 0;
 	}
 	s->next += taken;
 	return value;

@@ -29,7 +29,7 @@ bool container_get(struct span payload, struct span *columns, size_t count)
 	size_t lengths[CONTAINER_COLUMNS_MAX];
 	size_t stored = get_lengths(&payload, lengths);
 	for (size_t i = 0; i < count; i++)
-		columns[i] = (struct span){0};
+		columns[i] = span_of(NULL, 0);
 	for (size_t i = 0; i < stored; i++) {
 		struct span column = span_cut(&payload, lengths[i]);
 		if (i < count)

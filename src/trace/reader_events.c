@@ -101,8 +101,10 @@ int trace_reader_events(struct trace_reader *r, size_t index, struct trace_event
 			       index);
 	const struct section_group *group = section_group(&r->section, FORMAT_EVENTS, index);
 	const struct section_group *addresses = find_addresses(r, group);
-	struct span columns[COLUMN_COUNT] = {0};
+	struct span columns[COLUMN_COUNT];
 	struct bytes storage = {0}, address_storage = {0};
+	for (int i = 0; i < COLUMN_COUNT; i++)
+		columns[i] = span_of(NULL, 0);
 	int rc = section_columns(&r->section, &r->scan, &r->source, group, &storage, columns,
 				 COLUMN_EVENTS_COUNT, err);
 	if (rc == 0 && addresses) {

@@ -67,9 +67,8 @@ void stream_piece(const struct stream *s, uint32_t from[STREAM_COLUMNS], struct 
 	for (unsigned i = 0; i < s->column_count; i++) {
 		const struct bytes *column = &s->columns[i];
 		out->failed |= column->failed;
-		columns[i] = column->used > from[i]
-				     ? span_of(column->data + from[i], column->used - from[i])
-				     : (struct span){0};
+		columns[i] = span_of(column->data ? column->data + from[i] : NULL,
+				     column->used - from[i]);
 		from[i] = (uint32_t)column->used;
 	}
 	container_put(out, columns, s->column_count);

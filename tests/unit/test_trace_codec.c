@@ -30,7 +30,7 @@ static void collect(struct encode *e, bool addresses, struct bytes raw[2],
 	encode_piece(e, false, from, &raw[0]);
 	REQUIRE(container_get(span_of(raw[0].data, raw[0].used), columns, COLUMN_EVENTS_COUNT));
 	for (int i = COLUMN_EVENTS_COUNT; i < COLUMN_COUNT; i++)
-		columns[i] = (struct span){0};
+		columns[i] = span_of(NULL, 0);
 	if (!addresses)
 		return;
 	encode_piece(e, true, from, &raw[1]);
