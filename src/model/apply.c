@@ -23,7 +23,7 @@ enum { WARM_BLOCKS = 8192, WARM_STACKS = 2048 };
  * How far each kind of prefetch runs ahead of the events that are applied. Each
  * needs what the one before it has fetched: line, then block, then stack.
  */
-enum { AHEAD_LINES = 96, AHEAD_BLOCKS = 64, AHEAD_STACKS = 32, AHEAD_RING = 128 };
+enum { AHEAD_LINES = 48, AHEAD_BLOCKS = 32, AHEAD_STACKS = 16, AHEAD_RING = 128 };
 
 struct ahead {
 	size_t lines, blocks, stacks; /* events of the batch that each has done */
