@@ -38,13 +38,12 @@ static void put_figures(struct text *text, const struct collector_trace *trace)
 		   units_bytes(end->collector_bytes).text, units_duration(end->waited_ns).text);
 }
 
-static void put_file(struct text *text, const struct collector_result *result)
+static void put_file(struct text *text, const struct collector_trace *trace, size_t trace_count)
 {
-	const struct collector_trace *trace = &result->traces[0];
 	text_print(text, "tidemark: %s in ", units_bytes(trace->file_bytes).text);
 	text_put_visible(text, trace->path, strlen(trace->path));
-	if (result->trace_count > 1)
-		text_print(text, ", the largest of %zu traces", result->trace_count);
+	if (trace_count > 1)
+		text_print(text, ", the largest of %zu traces", trace_count);
 	text_put(text, "\ntidemark: to see it, type: tidemark report ");
 	quote_argument(text, trace->path);
 	text_put(text, "\n");
@@ -79,8 +78,7 @@ static void put_warnings(struct text *text, const struct collector_trace *trace)
 			   units_grouped(end->lost_events).text);
 	if (end->events_not_stored)
 		text_print(text,
-			   "tidemark: note: the file has reached its limit: %s events are counted "
-			   "in the figures but not stored\n",
+			   "tidemark: note: %s events are counted in the figures but not stored\n",
 			   units_grouped(end->events_not_stored).text);
 	if (trace->bad_events)
 		text_print(text,
@@ -94,16 +92,17 @@ static void put_warnings(struct text *text, const struct collector_trace *trace)
 void run_lines_end(const struct collector_result *result, bool quiet)
 {
 	struct text text = {0};
-	const struct collector_trace *trace = result->trace_count ? &result->traces[0] : NULL;
+	const struct collector_trace *trace =
+		result->traces && result->trace_count ? result->traces : NULL;
 	if (result->warning.code)
 		text_print(&text, "tidemark: warning: %s\n", result->warning.text);
 	if (!trace || !trace->totals.events)
 		put_nothing_recorded(&text, trace);
-	for (size_t i = 0; i < result->trace_count; i++)
+	for (size_t i = 0; result->traces && i < result->trace_count; i++)
 		put_warnings(&text, &result->traces[i]);
 	if (trace && !quiet) {
 		put_figures(&text, trace);
-		put_file(&text, result);
+		put_file(&text, trace, result->trace_count);
 	}
 	say(&text);
 	text_done(&text);

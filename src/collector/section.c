@@ -170,10 +170,14 @@ static const char *why_off(uint32_t reason)
 }
 
 /* A sentence about the end, if there is one to say. */
-static const char *choose_note(const struct section *section, uint32_t off_reason)
+static const char *choose_note(const struct section *section, const struct trace_end *end)
 {
-	if (why_off(off_reason))
-		return why_off(off_reason);
+	if (why_off(end->off_reason))
+		return why_off(end->off_reason);
+	if (end->cause == TRACE_END_DISK_FULL)
+		return "The disk was full: what came after is not in the file.";
+	if (end->events_not_stored)
+		return "The file has reached its size limit: later events are in the figures only.";
 	if (section->how.note)
 		return section->how.note;
 	/* The next image would have called: it could not, or could not be entered. */
@@ -217,7 +221,10 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	};
 	if (off_reason != WIRE_OFF_NONE && off_reason != WIRE_OFF_STOPPED)
 		result->end.cause = TRACE_END_AGENT_OFF;
-	strncpy(result->end.note, choose_note(section, off_reason), sizeof result->end.note - 1);
+	/* The writer keeps its first error; asking costs nothing. */
+	else if (trace_writer_tick(writer) == -ENOSPC)
+		result->end.cause = TRACE_END_DISK_FULL;
+	strncpy(result->end.note, choose_note(section, &result->end), sizeof result->end.note - 1);
 }
 
 /* Samples miss the peak; the kernel does not, but it does not tell when. */
