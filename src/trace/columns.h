@@ -14,11 +14,12 @@
 #include "trace/records.h"
 
 #include <stdint.h>
+#include <string.h>
 
 enum column {
 	COLUMN_TOKEN,      /* one byte per event */
 	COLUMN_TIME,       /* runs of events in one microsecond, and steps to the next */
-	COLUMN_THREAD,     /* thread, run; thread, run; ... */
+	COLUMN_THREAD,     /* first thread; then runs of events, and which thread comes next */
 	COLUMN_STACK,      /* stacks that were not foreseen */
 	COLUMN_SIZE,       /* sizes that were not foreseen */
 	COLUMN_FREE,       /* freed blocks that were not foreseen */
@@ -50,8 +51,8 @@ enum token_foreseen {
 	TOKEN_MISS = 2,       /* written: COLUMN_STACK, COLUMN_SIZE */
 };
 enum token_free {
-	TOKEN_FREE_TOP = 0,      /* the youngest block that lives */
-	TOKEN_FREE_NEXT = 1,     /* the next younger that lives after the one freed last */
+	TOKEN_FREE_TOP = 0,      /* the youngest of this thread's that lives */
+	TOKEN_FREE_NEXT = 1,     /* the next younger that lives after the one it freed last */
 	TOKEN_FREE_PREVIOUS = 2, /* the next older */
 	TOKEN_FREE_LOCAL = 3, /* COLUMN_FREE: how many were born in this block of events after it */
 	TOKEN_FREE_OLD = 4,   /* COLUMN_FREE: born earlier; signed difference to the one before */
@@ -67,13 +68,16 @@ static const uint8_t column_free_ops[4] = {TRACE_FREE, TRACE_REALLOC_FREE, TRACE
 					   TRACE_FREE_OLDER};
 
 enum {
-	COLUMN_LIVE_ENDS = FORMAT_BLOCK_EVENTS,    /* the list's two ends, as one node */
-	COLUMN_LIVE_NOT = FORMAT_BLOCK_EVENTS + 1, /* not in the list */
+	COLUMN_THREADS = 64, /* threads are told apart modulo this */
+	COLUMN_LIVE_ENDS =
+		FORMAT_BLOCK_EVENTS, /* the two ends of each thread's list, as one node */
+	COLUMN_LIVE_ROOM = COLUMN_LIVE_ENDS + COLUMN_THREADS,
+	COLUMN_LIVE_NOT = COLUMN_LIVE_ROOM, /* not in a list */
 	COLUMN_SIZE_CLASSES = 128,
 	COLUMN_TICK_NS = 1000,
 	COLUMN_HISTORIES = 16384,
 	COLUMN_STACK_MASK = (1 << 21) - 1, /* of the last stack in a history */
-	COLUMN_TIME_ESCAPE = 15,           /* in a nibble: more follows */
+	COLUMN_ESCAPE = 15,                /* in a nibble: more follows */
 };
 
 /* How an address was foreseen: COLUMN_ADDRESS_HIT. */
@@ -139,19 +143,19 @@ static inline void column_history_free(struct column_history *history, unsigned 
 }
 
 /*
- * The blocks that began in this block of events and live, youngest at the end.
- * One per local number; `ends` is the node COLUMN_LIVE_ENDS.
+ * The blocks that began in this block of events and live, one list per thread,
+ * youngest at the end: one node per local number, and one for the ends of each.
  */
 struct column_live {
 	uint32_t older, younger;
 };
 
-static inline void column_live_add(struct column_live *live, uint32_t block)
+static inline void column_live_add(struct column_live *live, uint32_t ends, uint32_t block)
 {
-	uint32_t top = live[COLUMN_LIVE_ENDS].older;
-	live[block] = (struct column_live){.older = top, .younger = COLUMN_LIVE_ENDS};
+	uint32_t top = live[ends].older;
+	live[block] = (struct column_live){.older = top, .younger = ends};
 	live[top].younger = block;
-	live[COLUMN_LIVE_ENDS].older = block;
+	live[ends].older = block;
 }
 
 static inline void column_live_remove(struct column_live *live, uint32_t block)
@@ -160,4 +164,49 @@ static inline void column_live_remove(struct column_live *live, uint32_t block)
 	live[links.older].younger = links.younger;
 	live[links.younger].older = links.older;
 	live[block].older = COLUMN_LIVE_NOT;
+}
+
+/* What is foreseen for each thread by its own doing. */
+struct column_thread {
+	struct column_history history;
+	struct column_live last; /* neighbours of the block it freed last */
+	uint64_t address;        /* behind the block it allocated last */
+	/* Per size class: the block it freed last, linked to those before; UINT32_MAX = none. */
+	uint32_t freed[COLUMN_SIZE_CLASSES];
+};
+
+static inline void column_threads_start(struct column_thread *threads, struct column_live *live)
+{
+	memset(threads, 0, COLUMN_THREADS * sizeof *threads);
+	for (uint32_t i = 0; i < COLUMN_THREADS; i++) {
+		uint32_t ends = COLUMN_LIVE_ENDS + i;
+		live[ends] = (struct column_live){.older = ends, .younger = ends};
+		threads[i].last = live[ends];
+		memset(threads[i].freed, 0xff, sizeof threads[i].freed);
+	}
+}
+
+/* Threads by how recently they had an event: [0] is the present one. */
+struct column_recent {
+	uint32_t thread_id[COLUMN_ESCAPE];
+	uint32_t count;
+};
+
+/* Move a thread to the front; its rank before, or COLUMN_ESCAPE if it was not there. */
+static inline unsigned column_recent_use(struct column_recent *recent, uint32_t thread_id)
+{
+	unsigned rank = 0;
+	while (rank < recent->count && recent->thread_id[rank] != thread_id)
+		rank++;
+	unsigned last = rank;
+	if (rank == recent->count) {
+		rank = COLUMN_ESCAPE;
+		if (recent->count < COLUMN_ESCAPE)
+			recent->count++;
+		last = recent->count - 1;
+	}
+	for (; last > 0; last--)
+		recent->thread_id[last] = recent->thread_id[last - 1];
+	recent->thread_id[0] = thread_id;
+	return rank;
 }

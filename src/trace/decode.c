@@ -11,15 +11,15 @@ struct decode {
 	struct span *columns;
 	struct trace_event *events;
 	uint32_t born, stack_count, free_context;
-	uint64_t last_old, address;
-	struct column_live last_live;
-	struct column_history history;
+	uint64_t last_old;
+	uint32_t live_ends;
+	struct column_thread *thread; /* the present one's */
 	bool addresses;
 	struct column_stack *stacks;
 	struct column_live *live;
 	uint32_t *born_event; /* which event began each block */
 	uint32_t *next_freed;
-	uint32_t freed[COLUMN_SIZE_CLASSES];
+	struct column_thread *threads;
 	struct column_foreseen *foreseen;
 	const char *wrong;
 };
@@ -27,11 +27,12 @@ struct decode {
 static bool allocate(struct decode *d, size_t count)
 {
 	d->stacks = tm_grow_array(NULL, count + 1, sizeof *d->stacks);
-	d->live = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS + 2, sizeof *d->live);
+	d->live = tm_grow_array(NULL, COLUMN_LIVE_ROOM, sizeof *d->live);
+	d->threads = tm_grow_array(NULL, COLUMN_THREADS, sizeof *d->threads);
 	d->born_event = tm_grow_array(NULL, count + 1, sizeof *d->born_event);
 	d->next_freed = tm_grow_array(NULL, count + 1, sizeof *d->next_freed);
 	d->foreseen = tm_alloc_array(COLUMN_HISTORIES, sizeof *d->foreseen);
-	return d->stacks && d->live && d->born_event && d->next_freed && d->foreseen;
+	return d->stacks && d->live && d->threads && d->born_event && d->next_freed && d->foreseen;
 }
 
 static void start(struct decode *d)
@@ -39,23 +40,19 @@ static void start(struct decode *d)
 	d->stacks[0] = (struct column_stack){0};
 	d->stack_count = 1;
 	d->last_old = d->limits->first_block_id;
-	d->live[COLUMN_LIVE_ENDS] = (struct column_live){COLUMN_LIVE_ENDS, COLUMN_LIVE_ENDS};
-	d->last_live = d->live[COLUMN_LIVE_ENDS];
-	for (int i = 0; i < COLUMN_SIZE_CLASSES; i++)
-		d->freed[i] = COLUMN_LIVE_NOT;
+	column_threads_start(d->threads, d->live);
 }
 
-/* How many events had one time, and how far it is to the next. */
-static void take_step(struct span *column, uint64_t *ret_run, uint64_t *ret_step)
+/* Two numbers of a nibble each, or more. */
+static void take_nibbles(struct span *column, uint64_t *ret_first, uint64_t *ret_second)
 {
 	const uint8_t *byte = span_take(column, 1);
-	uint64_t run = byte ? *byte >> 4 : 0, step = byte ? *byte & 15 : 0;
-	if (run == COLUMN_TIME_ESCAPE)
-		run += span_limited(column, FORMAT_BLOCK_EVENTS);
-	if (step == COLUMN_TIME_ESCAPE)
-		step += span_limited(column, UINT64_MAX - COLUMN_TIME_ESCAPE - 1);
-	*ret_run = run + 1;
-	*ret_step = step + 1;
+	*ret_first = byte ? *byte >> 4 : 0;
+	*ret_second = byte ? *byte & 15 : 0;
+	if (*ret_first == COLUMN_ESCAPE)
+		*ret_first += span_limited(column, FORMAT_BLOCK_EVENTS);
+	if (*ret_second == COLUMN_ESCAPE)
+		*ret_second += span_limited(column, UINT64_MAX - COLUMN_ESCAPE - 1);
 }
 
 /* Times of all events from their runs; the last run lasts to the end. */
@@ -66,16 +63,17 @@ static const char *decode_times(struct decode *d, size_t count)
 	size_t i = 0;
 	while (i < count) {
 		bool last = span_left(column) == 0;
-		uint64_t run = count - i, step = 0;
+		uint64_t run = count - i - 1, step = 0;
 		if (!last)
-			take_step(column, &run, &step);
+			take_nibbles(column, &run, &step);
+		run++;
 		if (column->bad || run == 0 || run > count - i)
 			return "a run of times is too long";
 		for (uint64_t k = 0; k < run; k++)
 			d->events[i++].time_ns = tick * COLUMN_TICK_NS;
-		if (step > UINT64_MAX / COLUMN_TICK_NS - tick)
+		if (step >= UINT64_MAX / COLUMN_TICK_NS - tick)
 			return "a time is beyond all times";
-		tick += step;
+		tick += step + 1;
 	}
 	return NULL;
 }
@@ -83,16 +81,23 @@ static const char *decode_times(struct decode *d, size_t count)
 static const char *decode_threads(struct decode *d, size_t count)
 {
 	struct span *column = &d->columns[COLUMN_THREAD];
+	struct column_recent recent = {0};
+	uint64_t thread_id = count > 0 ? span_varint(column) : 0;
 	size_t i = 0;
 	while (i < count) {
-		uint32_t thread_id = span_u32(column);
-		uint64_t run = span_left(column) == 0 ? count - i : span_varint(column) + 1;
-		if (column->bad || run == 0 || run > count - i)
-			return "a run of threads is too long";
+		bool last = span_left(column) == 0;
+		uint64_t run = count - i - 1, rank = 0;
 		if (thread_id >= d->limits->thread_count)
 			return "a thread is not in the file";
-		for (uint64_t k = 0; k < run; k++)
-			d->events[i++].thread_id = thread_id;
+		column_recent_use(&recent, (uint32_t)thread_id);
+		if (!last)
+			take_nibbles(column, &run, &rank);
+		if (column->bad || run >= count - i ||
+		    (rank >= recent.count && rank < COLUMN_ESCAPE))
+			return "a run of threads is too long";
+		for (uint64_t k = 0; k <= run; k++)
+			d->events[i++].thread_id = (uint32_t)thread_id;
+		thread_id = rank < COLUMN_ESCAPE ? recent.thread_id[rank] : rank - COLUMN_ESCAPE;
 	}
 	return NULL;
 }
@@ -118,29 +123,29 @@ static void decode_address(struct decode *d, struct column_stack *stack, struct 
 {
 	unsigned class = column_size_class(event->size_bytes);
 	const uint8_t *hit = span_take(&d->columns[COLUMN_ADDRESS_HIT], 1);
-	uint32_t freed = d->freed[class];
+	uint32_t freed = d->thread->freed[class];
 	if (!hit || *hit > COLUMN_ADDRESS_ODD ||
-	    (*hit == COLUMN_ADDRESS_FREED && freed == COLUMN_LIVE_NOT)) {
+	    (*hit == COLUMN_ADDRESS_FREED && freed == UINT32_MAX)) {
 		d->wrong = "an address is missing";
 		return;
 	}
 	if (*hit == COLUMN_ADDRESS_FREED) {
 		event->address = d->events[d->born_event[freed]].address;
 	} else if (*hit == COLUMN_ADDRESS_NEXT) {
-		event->address = d->address;
+		event->address = d->thread->address;
 	} else {
 		uint64_t step = (uint64_t)span_signed(&d->columns[COLUMN_ADDRESS]);
 		event->address = stack->address + (*hit == COLUMN_ADDRESS_ODD ? step : step * 16);
 	}
-	if (freed != COLUMN_LIVE_NOT && *hit != COLUMN_ADDRESS_NEXT)
-		d->freed[class] = d->next_freed[freed];
-	d->address = column_next_address(event->address, event->size_bytes);
+	if (freed != UINT32_MAX && *hit != COLUMN_ADDRESS_NEXT)
+		d->thread->freed[class] = d->next_freed[freed];
+	d->thread->address = column_next_address(event->address, event->size_bytes);
 	stack->address = event->address;
 }
 
 static uint32_t decode_stack(struct decode *d, unsigned how, uint32_t foreseen)
 {
-	uint32_t *follower = &d->stacks[d->history.stacks & COLUMN_STACK_MASK].follower;
+	uint32_t *follower = &d->stacks[d->thread->history.stacks & COLUMN_STACK_MASK].follower;
 	if (how == TOKEN_BY_HISTORY)
 		*follower = foreseen;
 	else if (how == TOKEN_MISS)
@@ -162,7 +167,7 @@ static void decode_extra(struct decode *d, struct column_stack *stack)
 static void decode_alloc(struct decode *d, uint32_t index, unsigned token, bool extra)
 {
 	struct trace_event *event = &d->events[index];
-	struct column_foreseen *foreseen = &d->foreseen[column_history_slot(&d->history)];
+	struct column_foreseen *foreseen = &d->foreseen[column_history_slot(&d->thread->history)];
 	unsigned how = token % TOKEN_ALLOC_KIND / 3, how_size = token % 3;
 	uint32_t number = decode_stack(d, how, foreseen->stack);
 	struct column_stack *stack = &d->stacks[number];
@@ -173,7 +178,7 @@ static void decode_alloc(struct decode *d, uint32_t index, unsigned token, bool 
 	if (extra)
 		decode_extra(d, stack);
 	*foreseen = (struct column_foreseen){number, (uint32_t)stack->size_bytes};
-	column_history_alloc(&d->history, number);
+	column_history_alloc(&d->thread->history, number);
 	event->op = column_alloc_ops[token / TOKEN_ALLOC_KIND];
 	event->stack_id = stack->stack_id;
 	event->size_bytes = stack->size_bytes;
@@ -186,7 +191,7 @@ static void decode_alloc(struct decode *d, uint32_t index, unsigned token, bool 
 	if (d->addresses)
 		decode_address(d, stack, event);
 	d->born_event[d->born] = index;
-	column_live_add(d->live, d->born++);
+	column_live_add(d->live, d->live_ends, d->born++);
 }
 
 static void decode_local(struct decode *d, struct trace_event *event, uint64_t block)
@@ -202,11 +207,11 @@ static void decode_local(struct decode *d, struct trace_event *event, uint64_t b
 	event->stack_id = birth->stack_id;
 	if (d->live[block].older == COLUMN_LIVE_NOT)
 		return;
-	d->last_live = d->live[block];
+	d->thread->last = d->live[block];
 	column_live_remove(d->live, (uint32_t)block);
 	unsigned class = column_size_class(birth->size_bytes);
-	d->next_freed[block] = d->freed[class];
-	d->freed[class] = (uint32_t)block;
+	d->next_freed[block] = d->thread->freed[class];
+	d->thread->freed[class] = (uint32_t)block;
 }
 
 static void decode_old(struct decode *d, struct trace_event *event, int64_t step)
@@ -235,16 +240,16 @@ static void decode_free(struct decode *d, uint32_t index, unsigned token)
 	struct span *column = &d->columns[COLUMN_FREE];
 	unsigned kind = (token - TOKEN_FREE) / TOKEN_FREE_KIND;
 	event->op = column_free_ops[kind];
-	column_history_free(&d->history, kind);
+	column_history_free(&d->thread->history, kind);
 	switch ((enum token_free)((token - TOKEN_FREE) % TOKEN_FREE_KIND)) {
 	case TOKEN_FREE_TOP:
-		decode_local(d, event, d->live[COLUMN_LIVE_ENDS].older);
+		decode_local(d, event, d->live[d->live_ends].older);
 		break;
 	case TOKEN_FREE_NEXT:
-		decode_local(d, event, d->last_live.younger);
+		decode_local(d, event, d->thread->last.younger);
 		break;
 	case TOKEN_FREE_PREVIOUS:
-		decode_local(d, event, d->last_live.older);
+		decode_local(d, event, d->thread->last.older);
 		break;
 	case TOKEN_FREE_LOCAL:
 		decode_local(d, event, d->born - 1 - span_varint(column));
@@ -278,6 +283,9 @@ static const char *decode_all(struct decode *d, size_t count)
 		wrong = decode_threads(d, count);
 	for (uint32_t i = 0; i < count && !wrong; i++) {
 		unsigned token = tokens[i] & ~(unsigned)TOKEN_EXTRA;
+		uint32_t slot = d->events[i].thread_id % COLUMN_THREADS;
+		d->thread = &d->threads[slot];
+		d->live_ends = COLUMN_LIVE_ENDS + slot;
 		if (token >= TOKEN_END)
 			return "an event is of an unknown kind";
 		if (token >= TOKEN_FREE)
@@ -301,6 +309,7 @@ const char *decode_events(const struct decode_limits *limits, struct span column
 		wrong = allocate(&d, count) ? decode_all(&d, count) : decode_no_memory;
 	tm_free(d.stacks);
 	tm_free(d.live);
+	tm_free(d.threads);
 	tm_free(d.born_event);
 	tm_free(d.next_freed);
 	tm_free(d.foreseen);

@@ -35,10 +35,14 @@ struct state {
 	uint32_t time_run, thread_run, thread_id;
 	uint64_t tick, next_tick_ns, start_tick;
 	uint64_t min_size_bytes, max_size_bytes;
-	uint64_t last_old;            /* block id freed last among those born before this block */
-	struct column_live last_live; /* neighbours of the block freed last */
-	uint64_t address;             /* address expected after the youngest block */
+	uint64_t last_old; /* block id freed last among those born before this block */
+	/* Of the present thread, a copy of what is in threads[]; freed points into it. */
 	struct column_history history;
+	struct column_live last_live;
+	uint64_t address;
+	uint32_t *freed;
+	uint32_t live_ends;
+	struct column_recent recent;
 	/* The section. */
 	uint64_t first_event, first_block_id;
 	uint32_t stack_end, thread_end;
@@ -49,7 +53,7 @@ struct state {
 	struct column_stack *stacks;
 	struct column_live *live;
 	struct born *born;
-	uint32_t *freed;                  /* per size class: the block freed last */
+	struct column_thread *threads;
 	struct column_foreseen *foreseen; /* per history */
 	bool addresses, free_stacks;
 };
@@ -62,7 +66,7 @@ struct encode {
 
 /* Bytes an event can take at most in each column. */
 static const uint8_t column_worst[COLUMN_COUNT] = {
-	[COLUMN_TOKEN] = 1,      [COLUMN_TIME] = 14, [COLUMN_THREAD] = 8,
+	[COLUMN_TOKEN] = 1,      [COLUMN_TIME] = 14, [COLUMN_THREAD] = 9,
 	[COLUMN_STACK] = 8,      [COLUMN_SIZE] = 10, [COLUMN_FREE] = 10,
 	[COLUMN_FREE_STACK] = 8, [COLUMN_EXTRA] = 2, [COLUMN_ADDRESS_HIT] = 1,
 	[COLUMN_ADDRESS] = 10,
@@ -76,11 +80,11 @@ static int allocate(struct encode *e)
 		total += (size_t)column_worst[i] * FORMAT_BLOCK_EVENTS;
 	e->memory = tm_grow_array(NULL, total, 1);
 	s->stacks = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS + 1, sizeof *s->stacks);
-	s->live = tm_grow_array(NULL, COLUMN_LIVE_NOT + 1, sizeof *s->live);
+	s->live = tm_grow_array(NULL, COLUMN_LIVE_ROOM, sizeof *s->live);
 	s->born = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS, sizeof *s->born);
-	s->freed = tm_grow_array(NULL, COLUMN_SIZE_CLASSES, sizeof *s->freed);
+	s->threads = tm_grow_array(NULL, COLUMN_THREADS, sizeof *s->threads);
 	s->foreseen = tm_grow_array(NULL, COLUMN_HISTORIES, sizeof *s->foreseen);
-	if (!e->memory || !s->stacks || !s->live || !s->born || !s->freed || !s->foreseen)
+	if (!e->memory || !s->stacks || !s->live || !s->born || !s->threads || !s->foreseen)
 		return -ENOMEM;
 	uint8_t *next = e->memory;
 	for (int i = 0; i < COLUMN_COUNT; i++) {
@@ -114,7 +118,7 @@ struct encode *encode_free(struct encode *e)
 	tm_free(e->state.stacks);
 	tm_free(e->state.live);
 	tm_free(e->state.born);
-	tm_free(e->state.freed);
+	tm_free(e->state.threads);
 	tm_free(e->state.foreseen);
 	tm_free(e->state.local);
 	return tm_free(e);
@@ -130,6 +134,26 @@ void encode_section(struct encode *e, bool free_stacks, struct stream *refs)
 	s->count = s->born_count = 0;
 	s->tick = 0;
 	encode_restart(e);
+}
+
+/* What is foreseen for this thread becomes the present. */
+HOT void enter_thread(struct state *s, uint32_t thread_id)
+{
+	struct column_thread *thread = &s->threads[thread_id % COLUMN_THREADS];
+	s->history = thread->history;
+	s->last_live = thread->last;
+	s->address = thread->address;
+	s->freed = thread->freed;
+	s->live_ends = COLUMN_LIVE_ENDS + thread_id % COLUMN_THREADS;
+	s->thread_id = thread_id;
+}
+
+HOT void leave_thread(struct state *s)
+{
+	struct column_thread *thread = &s->threads[s->thread_id % COLUMN_THREADS];
+	thread->history = s->history;
+	thread->last = s->last_live;
+	thread->address = s->address;
 }
 
 void encode_restart(struct encode *e)
@@ -150,13 +174,10 @@ void encode_restart(struct encode *e)
 	s->min_size_bytes = UINT64_MAX;
 	s->max_size_bytes = 0;
 	s->last_old = s->first_block_id;
-	s->live[COLUMN_LIVE_ENDS] = (struct column_live){COLUMN_LIVE_ENDS, COLUMN_LIVE_ENDS};
-	s->last_live = s->live[COLUMN_LIVE_ENDS];
-	s->address = 0;
-	s->history = (struct column_history){0};
+	column_threads_start(s->threads, s->live);
 	memset(s->foreseen, 0, COLUMN_HISTORIES * sizeof *s->foreseen);
-	for (int i = 0; i < COLUMN_SIZE_CLASSES; i++)
-		s->freed[i] = COLUMN_LIVE_NOT;
+	s->recent.count = 0;
+	enter_thread(s, 0);
 }
 
 HOT void put(struct state *s, enum column column, uint64_t value)
@@ -167,16 +188,16 @@ HOT void put(struct state *s, enum column column, uint64_t value)
 		s->end[column] += varint_put(s->end[column], value);
 }
 
-/* A byte for most: run and step in a nibble each; what is too large follows. */
-HOT void put_step(struct state *s, uint64_t run, uint64_t step)
+/* A byte for most: two numbers in a nibble each; what is too large follows. */
+HOT void put_nibbles(struct state *s, enum column column, uint64_t first, uint64_t second)
 {
-	uint64_t high = run < COLUMN_TIME_ESCAPE ? run : COLUMN_TIME_ESCAPE;
-	uint64_t low = step < COLUMN_TIME_ESCAPE ? step : COLUMN_TIME_ESCAPE;
-	*s->end[COLUMN_TIME]++ = (uint8_t)(high << 4 | low);
-	if (high == COLUMN_TIME_ESCAPE)
-		put(s, COLUMN_TIME, run - COLUMN_TIME_ESCAPE);
-	if (low == COLUMN_TIME_ESCAPE)
-		put(s, COLUMN_TIME, step - COLUMN_TIME_ESCAPE);
+	uint64_t high = first < COLUMN_ESCAPE ? first : COLUMN_ESCAPE;
+	uint64_t low = second < COLUMN_ESCAPE ? second : COLUMN_ESCAPE;
+	*s->end[column]++ = (uint8_t)(high << 4 | low);
+	if (high == COLUMN_ESCAPE)
+		put(s, column, first - COLUMN_ESCAPE);
+	if (low == COLUMN_ESCAPE)
+		put(s, column, second - COLUMN_ESCAPE);
 }
 
 HOT void put_time(struct state *s, uint64_t time_ns)
@@ -188,20 +209,25 @@ HOT void put_time(struct state *s, uint64_t time_ns)
 			tick = s->tick;
 		s->start_tick = tick;
 	} else {
-		put_step(s, s->time_run - 1, tick - s->tick - 1);
+		put_nibbles(s, COLUMN_TIME, s->time_run - 1, tick - s->tick - 1);
 	}
 	s->time_run = 0;
 	s->tick = tick;
 	s->next_tick_ns = (tick + 1) * COLUMN_TICK_NS;
 }
 
+/* Another thread; the first of a block is written as it is. */
 HOT void put_thread(struct state *s, uint32_t thread_id)
 {
-	if (s->count > 0)
-		put(s, COLUMN_THREAD, s->thread_run - 1);
-	put(s, COLUMN_THREAD, thread_id);
+	unsigned rank = column_recent_use(&s->recent, thread_id);
+	if (s->count == 0)
+		put(s, COLUMN_THREAD, thread_id);
+	else
+		put_nibbles(s, COLUMN_THREAD, s->thread_run - 1,
+			    rank < COLUMN_ESCAPE ? rank : COLUMN_ESCAPE + (uint64_t)thread_id);
+	leave_thread(s);
+	enter_thread(s, thread_id);
 	s->thread_run = 0;
-	s->thread_id = thread_id;
 	if (thread_id >= s->thread_end)
 		s->thread_end = thread_id + 1;
 }
@@ -254,11 +280,11 @@ HOT void put_address(struct state *s, struct column_stack *stack, uint64_t addre
 	unsigned size_class = column_size_class(size_bytes);
 	uint32_t freed = s->freed[size_class];
 	uint8_t hit = COLUMN_ADDRESS_MISS;
-	if (freed != COLUMN_LIVE_NOT && s->born[freed].address == address)
+	if (freed != UINT32_MAX && s->born[freed].address == address)
 		hit = COLUMN_ADDRESS_FREED;
 	else if (address == s->address)
 		hit = COLUMN_ADDRESS_NEXT;
-	if (freed != COLUMN_LIVE_NOT && hit != COLUMN_ADDRESS_NEXT)
+	if (freed != UINT32_MAX && hit != COLUMN_ADDRESS_NEXT)
 		s->freed[size_class] = s->born[freed].next_freed;
 	if (hit == COLUMN_ADDRESS_MISS) {
 		int64_t step = (int64_t)(address - stack->address);
@@ -342,7 +368,7 @@ HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned k
 		return -EINVAL;
 	if (s->addresses)
 		put_address(s, stack, event->address, event->size_bytes);
-	column_live_add(s->live, s->born_count++);
+	column_live_add(s->live, s->live_ends, s->born_count++);
 	return 0;
 }
 
@@ -350,7 +376,7 @@ HOT unsigned free_local(struct state *s, uint32_t block)
 {
 	unsigned code = TOKEN_FREE_LOCAL;
 	struct column_live links = s->live[block];
-	if (links.younger == COLUMN_LIVE_ENDS && links.older != COLUMN_LIVE_NOT)
+	if (links.younger == s->live_ends && links.older != COLUMN_LIVE_NOT)
 		code = TOKEN_FREE_TOP;
 	else if (block == s->last_live.younger)
 		code = TOKEN_FREE_NEXT;
