@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/intern.h"
-#include "agent/rows.h"
-#include "agent/sys.h"
 #include "agent/unwind.h"
+
+#include "agent/intern.h"
+#include "agent/memory_ops.h"
+#include "agent/unwind_step.h"
 
 enum { OWN_FRAMES_MAX = 16, FULL_FRAMES_MAX = 128 };
 
@@ -12,10 +13,16 @@ struct full_frame {
 	uint32_t instance;
 };
 
+/* A word of memory; the kernel is asked once per stretch of it, not per word. */
 static bool peek_word(void *ctx, uintptr_t address, uint64_t *ret)
 {
 	struct lane *lane = ctx;
-	return agent_may_call() && sys_peek((int)lane->tid, address, ret, sizeof *ret);
+	if (address > UINTPTR_MAX - sizeof *ret ||
+	    ((address < lane->safe_low || address + sizeof *ret > lane->safe_high) &&
+	     !stack_readable(lane, address, address + sizeof *ret)))
+		return false;
+	memcpy(ret, (const void *)address, sizeof *ret);
+	return true;
 }
 
 /* The callee-saved registers here; every caller's follow from them. */
@@ -56,6 +63,7 @@ __attribute__((noinline)) uint32_t unwind_full(struct lane *lane, const struct c
 	struct cfi_regs regs;
 	struct full_frame frames[FULL_FRAMES_MAX], own;
 	own_registers(&regs);
+	lane->safe_low = lane->safe_high = 0; /* what was readable once may not be any more */
 	bool exact = true;
 	for (int i = 0; regs.reg[CFI_RSP] != site->sp || regs.reg[CFI_RIP] != site->pc; i++)
 		if (i == OWN_FRAMES_MAX || !full_step(lane, &regs, &exact, &own))

@@ -164,14 +164,17 @@ static void complain(const char *what)
 	sys_exit_group(99);
 }
 
-/* Every frame of the node's path against plain stepping, up to a mark or the end. */
+/*
+ * Every frame of the node's path against plain stepping, up to a mark, the end,
+ * or a frame that unwind_full() alone can leave (the loader's lazy binding).
+ */
 void unwind_check(struct lane *lane, const struct call_site *site, uint32_t node)
 {
 	struct walk walk = {.pc = site->pc, .sp = site->sp, .bp = site->bp};
 	walk.generation = atomic_load_explicit(&agent.generation, memory_order_acquire);
 	enum step_result result = STEP_ON;
 	const struct wire_node *nodes = agent.map.nodes;
-	while (node && nodes[node].module != WIRE_MODULE_MARK) {
+	while (node && nodes[node].module != WIRE_MODULE_MARK && result != STEP_SLOW) {
 		if (result != STEP_ON || nodes[node].pc != walk.pc)
 			complain(
 				"tidemark check: a remembered stack differs from plain stepping\n");
