@@ -3,6 +3,7 @@
 #include "trace/decode.h"
 
 #include "base/memory.h"
+#include "trace/foresee.h"
 
 const char decode_no_memory[] = "there is no memory for it";
 
@@ -13,14 +14,14 @@ struct decode {
 	uint32_t born, stack_count, free_context;
 	uint64_t last_old;
 	uint32_t live_ends;
-	struct column_thread *thread; /* the present one's */
+	struct foresee_thread *thread; /* the present one's */
 	bool addresses;
-	struct column_stack *stacks;
-	struct column_live *live;
+	struct foresee_stack *stacks;
+	struct foresee_live *live;
 	uint32_t *born_event; /* which event began each block */
 	uint32_t *next_freed;
-	struct column_thread *threads;
-	struct column_foreseen *foreseen;
+	struct foresee_thread *threads;
+	struct foresee_slot *foreseen;
 	const char *wrong;
 };
 
@@ -37,10 +38,10 @@ static bool allocate(struct decode *d, size_t count)
 
 static void start(struct decode *d)
 {
-	d->stacks[0] = (struct column_stack){0};
+	d->stacks[0] = (struct foresee_stack){0};
 	d->stack_count = 1;
 	d->last_old = d->limits->first_block_id;
-	column_threads_start(d->threads, d->live);
+	foresee_threads_start(d->threads, d->live);
 }
 
 /* Two numbers of a nibble each, or more. */
@@ -81,7 +82,7 @@ static const char *decode_times(struct decode *d, size_t count)
 static const char *decode_threads(struct decode *d, size_t count)
 {
 	struct span *column = &d->columns[COLUMN_THREAD];
-	struct column_recent recent = {0};
+	struct foresee_recent recent = {0};
 	uint64_t thread_id = count > 0 ? span_varint(column) : 0;
 	size_t i = 0;
 	while (i < count) {
@@ -89,7 +90,7 @@ static const char *decode_threads(struct decode *d, size_t count)
 		uint64_t run = count - i - 1, rank = 0;
 		if (thread_id >= d->limits->thread_count)
 			return "a thread is not in the file";
-		column_recent_use(&recent, (uint32_t)thread_id);
+		foresee_recent_use(&recent, (uint32_t)thread_id);
 		if (!last)
 			take_nibbles(column, &run, &rank);
 		if (column->bad || run >= count - i ||
@@ -114,12 +115,12 @@ static uint32_t take_stack(struct decode *d, enum column column, uint32_t number
 		d->wrong = "a stack is not in the file";
 		return 0;
 	}
-	d->stacks[number] = (struct column_stack){.stack_id = (uint32_t)stack_id};
+	d->stacks[number] = (struct foresee_stack){.stack_id = (uint32_t)stack_id};
 	d->stack_count++;
 	return number;
 }
 
-static void decode_address(struct decode *d, struct column_stack *stack, struct trace_event *event)
+static void decode_address(struct decode *d, struct foresee_stack *stack, struct trace_event *event)
 {
 	unsigned class = column_size_class(event->size_bytes);
 	const uint8_t *hit = span_take(&d->columns[COLUMN_ADDRESS_HIT], 1);
@@ -153,7 +154,7 @@ static uint32_t decode_stack(struct decode *d, unsigned how, uint32_t foreseen)
 	return *follower;
 }
 
-static void decode_extra(struct decode *d, struct column_stack *stack)
+static void decode_extra(struct decode *d, struct foresee_stack *stack)
 {
 	const uint8_t *extra = span_take(&d->columns[COLUMN_EXTRA], 2);
 	if (!extra || extra[0] >= TRACE_API_COUNT || extra[1] > 63) {
@@ -167,18 +168,18 @@ static void decode_extra(struct decode *d, struct column_stack *stack)
 static void decode_alloc(struct decode *d, uint32_t index, unsigned token, bool extra)
 {
 	struct trace_event *event = &d->events[index];
-	struct column_foreseen *foreseen = &d->foreseen[column_history_slot(&d->thread->history)];
+	struct foresee_slot *foreseen = &d->foreseen[foresee_history_slot(&d->thread->history)];
 	unsigned how = token % TOKEN_ALLOC_KIND / 3, how_size = token % 3;
 	uint32_t number = decode_stack(d, how, foreseen->stack);
-	struct column_stack *stack = &d->stacks[number];
+	struct foresee_stack *stack = &d->stacks[number];
 	if (how_size == TOKEN_BY_HISTORY)
 		stack->size_bytes = foreseen->size_bytes;
 	else if (how_size == TOKEN_MISS)
 		stack->size_bytes = span_varint(&d->columns[COLUMN_SIZE]);
 	if (extra)
 		decode_extra(d, stack);
-	*foreseen = (struct column_foreseen){number, (uint32_t)stack->size_bytes};
-	column_history_alloc(&d->thread->history, number);
+	*foreseen = (struct foresee_slot){number, (uint32_t)stack->size_bytes};
+	foresee_history_alloc(&d->thread->history, number);
 	event->op = column_alloc_ops[token / TOKEN_ALLOC_KIND];
 	event->stack_id = stack->stack_id;
 	event->size_bytes = stack->size_bytes;
@@ -191,7 +192,7 @@ static void decode_alloc(struct decode *d, uint32_t index, unsigned token, bool 
 	if (d->addresses)
 		decode_address(d, stack, event);
 	d->born_event[d->born] = index;
-	column_live_add(d->live, d->live_ends, d->born++);
+	foresee_live_add(d->live, d->live_ends, d->born++);
 }
 
 static void decode_local(struct decode *d, struct trace_event *event, uint64_t block)
@@ -208,7 +209,7 @@ static void decode_local(struct decode *d, struct trace_event *event, uint64_t b
 	if (d->live[block].older == COLUMN_LIVE_NOT)
 		return;
 	d->thread->last = d->live[block];
-	column_live_remove(d->live, (uint32_t)block);
+	foresee_live_remove(d->live, (uint32_t)block);
 	unsigned class = column_size_class(birth->size_bytes);
 	d->next_freed[block] = d->thread->freed[class];
 	d->thread->freed[class] = (uint32_t)block;
@@ -240,7 +241,7 @@ static void decode_free(struct decode *d, uint32_t index, unsigned token)
 	struct span *column = &d->columns[COLUMN_FREE];
 	unsigned kind = (token - TOKEN_FREE) / TOKEN_FREE_KIND;
 	event->op = column_free_ops[kind];
-	column_history_free(&d->thread->history, kind);
+	foresee_history_free(&d->thread->history, kind);
 	switch ((enum token_free)((token - TOKEN_FREE) % TOKEN_FREE_KIND)) {
 	case TOKEN_FREE_TOP:
 		decode_local(d, event, d->live[d->live_ends].older);

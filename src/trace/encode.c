@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/varint.h"
 #include "trace/container.h"
+#include "trace/foresee.h"
 #include "trace/rows.h"
 
 #include <errno.h>
@@ -37,12 +38,12 @@ struct state {
 	uint64_t min_size_bytes, max_size_bytes;
 	uint64_t last_old; /* block id freed last among those born before this block */
 	/* Of the present thread, a copy of what is in threads[]; freed points into it. */
-	struct column_history history;
-	struct column_live last_live;
+	struct foresee_history history;
+	struct foresee_live last_live;
 	uint64_t address;
 	uint32_t *freed;
 	uint32_t live_ends;
-	struct column_recent recent;
+	struct foresee_recent recent;
 	/* The section. */
 	uint64_t first_event, first_block_id;
 	uint32_t stack_end, thread_end;
@@ -50,11 +51,11 @@ struct state {
 	/* Memory for the whole life. */
 	uint32_t epoch, local_room;
 	uint64_t *local; /* per stack id: epoch << 32 | local number */
-	struct column_stack *stacks;
-	struct column_live *live;
+	struct foresee_stack *stacks;
+	struct foresee_live *live;
 	struct born *born;
-	struct column_thread *threads;
-	struct column_foreseen *foreseen; /* per history */
+	struct foresee_thread *threads;
+	struct foresee_slot *foreseen; /* per history */
 	bool addresses, free_stacks;
 };
 
@@ -139,7 +140,7 @@ void encode_section(struct encode *e, bool free_stacks, struct stream *refs)
 /* What is foreseen for this thread becomes the present. */
 HOT void enter_thread(struct state *s, uint32_t thread_id)
 {
-	struct column_thread *thread = &s->threads[thread_id % COLUMN_THREADS];
+	struct foresee_thread *thread = &s->threads[thread_id % COLUMN_THREADS];
 	s->history = thread->history;
 	s->last_live = thread->last;
 	s->address = thread->address;
@@ -150,7 +151,7 @@ HOT void enter_thread(struct state *s, uint32_t thread_id)
 
 HOT void leave_thread(struct state *s)
 {
-	struct column_thread *thread = &s->threads[s->thread_id % COLUMN_THREADS];
+	struct foresee_thread *thread = &s->threads[s->thread_id % COLUMN_THREADS];
 	thread->history = s->history;
 	thread->last = s->last_live;
 	thread->address = s->address;
@@ -165,7 +166,7 @@ void encode_restart(struct encode *e)
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		s->end[i] = e->column[i];
 	s->epoch++;
-	s->stacks[0] = (struct column_stack){0};
+	s->stacks[0] = (struct foresee_stack){0};
 	s->stack_count = 1;
 	s->free_context = 0;
 	s->time_run = s->thread_run = 0;
@@ -174,7 +175,7 @@ void encode_restart(struct encode *e)
 	s->min_size_bytes = UINT64_MAX;
 	s->max_size_bytes = 0;
 	s->last_old = s->first_block_id;
-	column_threads_start(s->threads, s->live);
+	foresee_threads_start(s->threads, s->live);
 	memset(s->foreseen, 0, COLUMN_HISTORIES * sizeof *s->foreseen);
 	s->recent.count = 0;
 	enter_thread(s, 0);
@@ -219,7 +220,7 @@ HOT void put_time(struct state *s, uint64_t time_ns)
 /* Another thread; the first of a block is written as it is. */
 HOT void put_thread(struct state *s, uint32_t thread_id)
 {
-	unsigned rank = column_recent_use(&s->recent, thread_id);
+	unsigned rank = foresee_recent_use(&s->recent, thread_id);
 	if (s->count == 0)
 		put(s, COLUMN_THREAD, thread_id);
 	else
@@ -269,12 +270,12 @@ HOT uint32_t put_stack(struct state *s, enum column column, unsigned bias, uint3
 	int64_t step = (int64_t)stack_id - (int64_t)s->stacks[number - 1].stack_id;
 	put(s, column, number + bias);
 	put(s, column, varint_zigzag(step));
-	s->stacks[number] = (struct column_stack){.stack_id = stack_id};
+	s->stacks[number] = (struct foresee_stack){.stack_id = stack_id};
 	s->local[stack_id] = (uint64_t)s->epoch << 32 | number;
 	return number;
 }
 
-HOT void put_address(struct state *s, struct column_stack *stack, uint64_t address,
+HOT void put_address(struct state *s, struct foresee_stack *stack, uint64_t address,
 		     uint64_t size_bytes)
 {
 	unsigned size_class = column_size_class(size_bytes);
@@ -320,8 +321,8 @@ HOT uint32_t find_stack(struct state *s, uint32_t stack_id, uint32_t foreseen, u
 	return s->stacks[last].follower = put_stack(s, COLUMN_STACK, 0, stack_id);
 }
 
-HOT uint8_t find_size(struct state *s, const struct column_foreseen *foreseen,
-		      struct column_stack *stack, uint64_t size_bytes)
+HOT uint8_t find_size(struct state *s, const struct foresee_slot *foreseen,
+		      struct foresee_stack *stack, uint64_t size_bytes)
 {
 	if (size_bytes < s->min_size_bytes)
 		s->min_size_bytes = size_bytes;
@@ -335,7 +336,7 @@ HOT uint8_t find_size(struct state *s, const struct column_foreseen *foreseen,
 	return TOKEN_MISS;
 }
 
-HOT void put_extra(struct state *s, struct column_stack *stack, const struct trace_event *event)
+HOT void put_extra(struct state *s, struct foresee_stack *stack, const struct trace_event *event)
 {
 	*s->end[COLUMN_EXTRA]++ = event->api;
 	*s->end[COLUMN_EXTRA]++ = event->align_log2;
@@ -345,37 +346,37 @@ HOT void put_extra(struct state *s, struct column_stack *stack, const struct tra
 
 HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned kind)
 {
-	struct column_foreseen *foreseen = &s->foreseen[column_history_slot(&s->history)];
+	struct foresee_slot *foreseen = &s->foreseen[foresee_history_slot(&s->history)];
 	uint8_t how = 0;
 	int error = 0;
 	uint32_t number = find_stack(s, event->stack_id, foreseen->stack, &how, &error);
 	if (error < 0)
 		return error;
-	struct column_stack *stack = &s->stacks[number];
+	struct foresee_stack *stack = &s->stacks[number];
 	uint8_t how_size = find_size(s, foreseen, stack, event->size_bytes);
 	uint8_t token = (uint8_t)(kind * TOKEN_ALLOC_KIND + how * 3u + how_size);
-	*foreseen = (struct column_foreseen){number, (uint32_t)event->size_bytes};
+	*foreseen = (struct foresee_slot){number, (uint32_t)event->size_bytes};
 	stack->size_bytes = event->size_bytes;
 	if (stack->api != event->api || stack->align_log2 != event->align_log2) {
 		token |= TOKEN_EXTRA;
 		put_extra(s, stack, event);
 	}
 	*s->end[COLUMN_TOKEN]++ = token;
-	column_history_alloc(&s->history, number);
+	foresee_history_alloc(&s->history, number);
 	if (kind > 1)
 		return 0;
 	if (event->block_id != s->first_block_id + s->born_count)
 		return -EINVAL;
 	if (s->addresses)
 		put_address(s, stack, event->address, event->size_bytes);
-	column_live_add(s->live, s->live_ends, s->born_count++);
+	foresee_live_add(s->live, s->live_ends, s->born_count++);
 	return 0;
 }
 
 HOT unsigned free_local(struct state *s, uint32_t block)
 {
 	unsigned code = TOKEN_FREE_LOCAL;
-	struct column_live links = s->live[block];
+	struct foresee_live links = s->live[block];
 	if (links.younger == s->live_ends && links.older != COLUMN_LIVE_NOT)
 		code = TOKEN_FREE_TOP;
 	else if (block == s->last_live.younger)
@@ -387,7 +388,7 @@ HOT unsigned free_local(struct state *s, uint32_t block)
 	if (links.older == COLUMN_LIVE_NOT)
 		return code;
 	s->last_live = links;
-	column_live_remove(s->live, block);
+	foresee_live_remove(s->live, block);
 	if (s->addresses) {
 		unsigned size_class = s->born[block].size_class;
 		s->born[block].next_freed = s->freed[size_class];
@@ -438,7 +439,7 @@ HOT int free_event(struct state *s, const struct trace_event *event, unsigned ki
 	else if (event->block_id != TRACE_NO_BLOCK)
 		return -EINVAL;
 	*s->end[COLUMN_TOKEN]++ = (uint8_t)(TOKEN_FREE + kind * TOKEN_FREE_KIND + code);
-	column_history_free(&s->history, kind);
+	foresee_history_free(&s->history, kind);
 	return s->free_stacks ? put_free_stack(s, event->free_stack_id) : 0;
 }
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory that reader and writer of a block of events share the workings of:
+ * which stack came after which history, which blocks live, which addresses were
+ * freed. Only what it does not foresee is written. Inlined: it is the hot path
+ * of both directions.
+ */
+#pragma once
+
+#include "trace/columns.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* A stack that occurred in this block of events. */
+struct foresee_stack {
+	uint32_t stack_id;
+	uint32_t follower; /* local number of the stack that came after it last */
+	uint64_t size_bytes;
+	uint64_t address;
+	uint8_t api, align_log2;
+};
+
+/* What came last time after the same history. */
+struct foresee_slot {
+	uint32_t stack; /* local number */
+	uint32_t size_bytes;
+};
+
+/*
+ * The history before an allocation: the local numbers of the last three stacks
+ * and the kinds of the last two frees after them.
+ */
+struct foresee_history {
+	uint64_t stacks; /* 21 bits each, the last in the low ones */
+	uint32_t frees;  /* two bits each: kind + 1 */
+};
+
+static inline uint32_t foresee_history_slot(const struct foresee_history *history)
+{
+	uint64_t mixed =
+		history->stacks * 0x9e3779b97f4a7c15u + history->frees * 0xc2b2ae3d27d4eb4fu;
+	return (uint32_t)(mixed >> 50);
+}
+
+static inline void foresee_history_alloc(struct foresee_history *history, uint32_t stack)
+{
+	history->stacks = history->stacks << 21 | stack;
+	history->frees = 0;
+}
+
+static inline void foresee_history_free(struct foresee_history *history, unsigned kind)
+{
+	history->frees = (history->frees << 2 | ((kind + 1) & 3)) & 15;
+}
+
+/*
+ * The blocks that began in this block of events and live, one list per thread,
+ * youngest at the end: one node per local number, and one for the ends of each.
+ */
+struct foresee_live {
+	uint32_t older, younger;
+};
+
+static inline void foresee_live_add(struct foresee_live *live, uint32_t ends, uint32_t block)
+{
+	uint32_t top = live[ends].older;
+	live[block] = (struct foresee_live){.older = top, .younger = ends};
+	live[top].younger = block;
+	live[ends].older = block;
+}
+
+static inline void foresee_live_remove(struct foresee_live *live, uint32_t block)
+{
+	struct foresee_live links = live[block];
+	live[links.older].younger = links.younger;
+	live[links.younger].older = links.older;
+	live[block].older = COLUMN_LIVE_NOT;
+}
+
+/* What is foreseen for each thread by its own doing. */
+struct foresee_thread {
+	struct foresee_history history;
+	struct foresee_live last; /* neighbours of the block it freed last */
+	uint64_t address;         /* behind the block it allocated last */
+	/* Per size class: the block it freed last, linked to those before; UINT32_MAX = none. */
+	uint32_t freed[COLUMN_SIZE_CLASSES];
+};
+
+static inline void foresee_threads_start(struct foresee_thread *threads, struct foresee_live *live)
+{
+	memset(threads, 0, COLUMN_THREADS * sizeof *threads);
+	for (uint32_t i = 0; i < COLUMN_THREADS; i++) {
+		uint32_t ends = COLUMN_LIVE_ENDS + i;
+		live[ends] = (struct foresee_live){.older = ends, .younger = ends};
+		threads[i].last = live[ends];
+		memset(threads[i].freed, 0xff, sizeof threads[i].freed);
+	}
+}
+
+/* Threads by how recently they had an event: [0] is the present one. */
+struct foresee_recent {
+	uint32_t thread_id[COLUMN_ESCAPE];
+	uint32_t count;
+};
+
+/* Move a thread to the front; its rank before, or COLUMN_ESCAPE if it was not there. */
+static inline unsigned foresee_recent_use(struct foresee_recent *recent, uint32_t thread_id)
+{
+	unsigned rank = 0;
+	while (rank < recent->count && recent->thread_id[rank] != thread_id)
+		rank++;
+	unsigned last = rank;
+	if (rank == recent->count) {
+		rank = COLUMN_ESCAPE;
+		if (recent->count < COLUMN_ESCAPE)
+			recent->count++;
+		last = recent->count - 1;
+	}
+	for (; last > 0; last--)
+		recent->thread_id[last] = recent->thread_id[last - 1];
+	recent->thread_id[0] = thread_id;
+	return rank;
+}
