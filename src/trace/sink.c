@@ -98,7 +98,7 @@ static void count_unstored(struct sink *s, const struct sink_batch *batch, bool 
 static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part *part)
 {
 	bool events = part->header.type == FORMAT_EVENTS || part->header.type == FORMAT_ADDRESSES;
-	if (events && !batch->journal && atomic_load(&s->events_stopped))
+	if (events && atomic_load(&s->events_stopped))
 		return;
 	size_t before = s->packed.used;
 	if (batch->journal)
@@ -124,7 +124,7 @@ static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part
 
 static void write_journal(struct sink *s, bool replace)
 {
-	if (s->journal_off || atomic_load(&s->events_stopped))
+	if (s->journal_off)
 		return;
 	int rc = replace ? journal_replace(&s->journal, s->packed.data, s->packed.used,
 					   s->sealed_end)

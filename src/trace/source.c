@@ -138,11 +138,11 @@ void source_warn(struct source *s, const char *format, ...)
 	int length = vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
 	s->warnings++;
-	if (length < 0 || (size_t)length + 3 > room) {
-		s->warnings_cut++;
+	if (s->warnings_cut)
 		return;
-	}
-	snprintf(s->warning + used, room, "%s%s", used > 0 ? "; " : "", text);
+	s->warnings_cut = length < 0 || (size_t)length + sizeof "; ; and more" > room;
+	snprintf(s->warning + used, room, "%s%s", used > 0 ? "; " : "",
+		 s->warnings_cut ? "and more" : text);
 }
 
 uint64_t source_limit(const struct source *s)

@@ -10,6 +10,7 @@
 #include "trace/format.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct source {
@@ -18,7 +19,8 @@ struct source {
 	uint64_t file_bytes, file_id, journal_offset;
 	_Atomic uint64_t bytes_read;
 	char warning[640];
-	unsigned warnings, warnings_cut; /* how many there were, how many did not fit */
+	unsigned warnings; /* how many there were */
+	bool warnings_cut; /* not all of them fit */
 };
 
 /* Opens, checks the file header. */
