@@ -164,6 +164,14 @@ void arena_give(void *memory, size_t bytes);
 /* Whole pages straight from the kernel, zeroed, wiped by fork; NULL when it says no or must not be
  * asked. */
 void *agent_map(size_t bytes);
+/*
+ * A lock that is only tried, so many times, and never waited for. Its owner is
+ * known by the thread pointer, so that a thread that was torn out of it
+ * (siglongjmp) can break its own.
+ */
+bool agent_lock(_Atomic uint32_t *lock, int spins);
+void agent_unlock(_Atomic uint32_t *lock);
+void agent_break_locks(void);
 /* Private memory in use changed by so much: for the report. */
 void agent_account(int64_t bytes);
 /* May the agent make system calls now? */

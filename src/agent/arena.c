@@ -53,11 +53,17 @@ static unsigned size_log2(size_t bytes)
 	return log2;
 }
 
-static bool arena_lock(void)
+/* Who holds a lock: this thread, by its thread pointer. */
+static uint32_t lock_owner(void)
 {
-	for (int i = 0; i < ARENA_SPINS; i++) {
-		uint32_t zero = 0;
-		if (atomic_compare_exchange_weak_explicit(&agent.arena_lock, &zero, 1,
+	return (uint32_t)(thread_pointer() >> 4) | 1;
+}
+
+bool agent_lock(_Atomic uint32_t *lock, int spins)
+{
+	for (int i = 0; i < spins; i++) {
+		uint32_t nobody = 0;
+		if (atomic_compare_exchange_weak_explicit(lock, &nobody, lock_owner(),
 							  memory_order_acquire,
 							  memory_order_relaxed))
 			return true;
@@ -66,10 +72,18 @@ static bool arena_lock(void)
 	return false;
 }
 
-static void arena_unlock(void)
+void agent_unlock(_Atomic uint32_t *lock)
 {
-	/* Pairs with the acquire in arena_lock(). */
-	atomic_store_explicit(&agent.arena_lock, 0, memory_order_release);
+	/* Pairs with the acquire in agent_lock(). */
+	atomic_store_explicit(lock, 0, memory_order_release);
+}
+
+void agent_break_locks(void)
+{
+	_Atomic uint32_t *locks[] = {&agent.arena_lock, &agent.grow_lock};
+	for (int i = 0; i < 2; i++)
+		if (atomic_load(locks[i]) == lock_owner())
+			agent_unlock(locks[i]);
 }
 
 /* Under the lock. */
@@ -93,7 +107,8 @@ void *arena_take(size_t bytes)
 {
 	unsigned log2 = size_log2(bytes);
 	unsigned slot = log2 - ARENA_MIN_LOG2;
-	if (slot >= sizeof agent.arena_free / sizeof agent.arena_free[0] || !arena_lock())
+	if (slot >= sizeof agent.arena_free / sizeof agent.arena_free[0] ||
+	    !agent_lock(&agent.arena_lock, ARENA_SPINS))
 		return NULL;
 	bytes = (size_t)1 << log2;
 	void *piece = (void *)atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
@@ -102,7 +117,7 @@ void *arena_take(size_t bytes)
 				      memory_order_relaxed);
 	else
 		piece = bump(bytes);
-	arena_unlock();
+	agent_unlock(&agent.arena_lock);
 	if (piece) {
 		memset(piece, 0, bytes);
 		agent_account((int64_t)bytes);
@@ -113,10 +128,10 @@ void *arena_take(size_t bytes)
 void arena_give(void *memory, size_t bytes)
 {
 	unsigned slot = size_log2(bytes) - ARENA_MIN_LOG2;
-	if (!memory || !arena_lock())
+	if (!memory || !agent_lock(&agent.arena_lock, ARENA_SPINS))
 		return; /* lost: a bounded trickle, only when interrupted inside the arena */
 	*(uintptr_t *)memory = atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
 	atomic_store_explicit(&agent.arena_free[slot], (uintptr_t)memory, memory_order_relaxed);
-	arena_unlock();
+	agent_unlock(&agent.arena_lock);
 	agent_account(-((int64_t)1 << size_log2(bytes)));
 }

@@ -120,6 +120,52 @@ static uint32_t take_chunk(struct lane *lane)
 	return take_waiting(lane);
 }
 
+/*
+ * Makes lane->pending the lane's chunk. May be left at any instruction by a
+ * handler's siglongjmp and done again: it looks what has been done already.
+ */
+static void enter_pending(struct lane *lane)
+{
+	struct wire_stream *stream = lane->stream;
+	struct wire_chunk *old = lane->chunk;
+	uint32_t chunk = lane->pending;
+	if (lane->pending_is_head) {
+		atomic_store_explicit(&stream->head, chunk, memory_order_relaxed);
+		/* The request is answered before it can be made again. */
+		atomic_store_explicit(&stream->revoke, 0, memory_order_release);
+		/* Pairs with the collector's acquire load of head_seq. */
+		atomic_store_explicit(&stream->head_seq, lane->pending_seq, memory_order_release);
+	} else if (atomic_load_explicit(&old->serial, memory_order_relaxed) == lane->serial &&
+		   !atomic_load_explicit(&old->next, memory_order_relaxed)) {
+		/* Not linked yet, so it is still ours. Pairs with the collector's acquire load
+		 * of next: all commits come before. */
+		atomic_store_explicit(&old->next, chunk, memory_order_release);
+	}
+	lane->chunk = &agent.map.chunks[chunk - 1];
+	lane->cursor = lane->chunk->words;
+	lane->limit = lane->chunk->words + WIRE_CHUNK_WORDS;
+	compiler_barrier();
+	lane->pending = WIRE_NONE;
+}
+
+void emit_repair(struct lane *lane)
+{
+	if (lane->pending)
+		enter_pending(lane);
+	atomic_store_explicit(&lane->stream->busy, 0, memory_order_release);
+}
+
+/* Lets a sleeping collector know in time: before the pool is empty, not after. */
+static void hint_collector(void)
+{
+	struct wire_control *control = agent.map.control;
+	if (atomic_load_explicit(&control->asleep, memory_order_relaxed) &&
+	    atomic_load_explicit(&control->pool_free, memory_order_relaxed) <
+		    agent.map.chunk_count / 2 &&
+	    agent_may_call())
+		wake_collector(control);
+}
+
 bool emit_refill(struct lane *lane, uint32_t words)
 {
 	struct wire_stream *stream = lane->stream;
@@ -135,28 +181,15 @@ bool emit_refill(struct lane *lane, uint32_t words)
 		count_lost(lane);
 		return false;
 	}
-	wire_chunk_open(&agent.map, chunk, lane->stream_index,
-			atomic_load_explicit(&stream->serial, memory_order_relaxed));
-	struct wire_chunk *old = lane->chunk;
-	if (old && !atomic_load_explicit(&stream->revoke, memory_order_acquire)) {
-		/* Pairs with the collector's acquire load of next: all commits come before. */
-		atomic_store_explicit(&old->next, chunk, memory_order_release);
-	} else {
-		atomic_store_explicit(&stream->head, chunk, memory_order_relaxed);
-		/* Pairs with the collector's acquire load of head_seq. */
-		atomic_fetch_add_explicit(&stream->head_seq, 1, memory_order_release);
-		atomic_store_explicit(&stream->revoke, 0, memory_order_release);
-	}
-	lane->chunk = &agent.map.chunks[chunk - 1];
-	lane->cursor = lane->chunk->words;
-	lane->limit = lane->chunk->words + WIRE_CHUNK_WORDS;
-	/* Let a sleeping collector know in time: before the pool is empty, not after. */
-	struct wire_control *control = agent.map.control;
-	if (atomic_load_explicit(&control->asleep, memory_order_relaxed) &&
-	    atomic_load_explicit(&control->pool_free, memory_order_relaxed) <
-		    agent.map.chunk_count / 2 &&
-	    agent_may_call())
-		wake_collector(control);
+	wire_chunk_open(&agent.map, chunk, lane->stream_index, lane->serial);
+	lane->pending_is_head =
+		!lane->chunk || atomic_load_explicit(&stream->revoke, memory_order_acquire);
+	lane->pending_seq = atomic_load_explicit(&stream->head_seq, memory_order_relaxed) + 1;
+	compiler_barrier();
+	lane->pending = chunk;
+	compiler_barrier();
+	enter_pending(lane);
+	hint_collector();
 	return true;
 }
 

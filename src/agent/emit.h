@@ -21,6 +21,9 @@ void emit_freeze_clock(void);
 /* A new chunk for the lane; waits, drops or switches off. False: nothing can be emitted. */
 bool emit_refill(struct lane *lane, uint32_t words);
 
+/* The lane was left in the middle of an event (siglongjmp): make it fit to go on. */
+void emit_repair(struct lane *lane);
+
 /* Switches recording off for good and says why. */
 void agent_switch_off(enum wire_off_reason reason);
 

@@ -46,16 +46,12 @@ void table_drop(struct agent_table *table, uint32_t words)
 
 bool table_grow_lock(void)
 {
-	uint32_t zero = 0;
-	return agent_may_call() &&
-	       atomic_compare_exchange_strong_explicit(&agent.grow_lock, &zero, 1,
-						       memory_order_acquire, memory_order_relaxed);
+	return agent_may_call() && agent_lock(&agent.grow_lock, 1);
 }
 
 void table_grow_unlock(void)
 {
-	/* Pairs with the acquire in table_grow_lock(). */
-	atomic_store_explicit(&agent.grow_lock, 0, memory_order_release);
+	agent_unlock(&agent.grow_lock);
 }
 
 bool intern_init(void)

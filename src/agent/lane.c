@@ -34,8 +34,9 @@ static uint32_t claim_stream(void)
 	if (used > agent.map.stream_count)
 		used = agent.map.stream_count;
 	for (uint32_t i = 0; i < used; i++) {
-		uint32_t free_state = WIRE_STREAM_FREE;
-		if (atomic_compare_exchange_strong(&agent.map.streams[i].state, &free_state,
+		uint32_t state = atomic_load(&agent.map.streams[i].state);
+		if ((state == WIRE_STREAM_FREE || state == WIRE_STREAM_GONE) &&
+		    atomic_compare_exchange_strong(&agent.map.streams[i].state, &state,
 						   WIRE_STREAM_CLOSED))
 			return i;
 	}
@@ -56,13 +57,15 @@ static bool open_stream(struct lane *lane, uint32_t tid)
 	struct wire_stream *stream = &agent.map.streams[index];
 	atomic_store(&stream->tid, tid);
 	atomic_store(&stream->lane, lane->number);
-	atomic_store(&stream->serial, next_serial());
+	lane->serial = next_serial();
+	atomic_store(&stream->serial, lane->serial);
 	atomic_store(&stream->head, WIRE_NONE);
 	atomic_store(&stream->busy, 0);
 	atomic_store(&stream->revoke, 0);
 	lane->stream = stream;
 	lane->stream_index = index;
 	lane->chunk = NULL;
+	lane->pending = WIRE_NONE;
 	lane->cursor = lane->limit = NULL;
 	lane->tid = tid;
 	/* Pairs with the collector's acquire load of state. */
@@ -121,12 +124,14 @@ static struct lane *insert(uintptr_t thread, uint32_t tid)
 static bool take_over(struct lane *lane, uint32_t tid)
 {
 	modules_break_lock(agent.modules, lane->tid);
+	agent_break_locks();
 	lane->agent_sp = lane->real_sp = 0;
 	lane->safe_low = lane->safe_high = 0;
 	unwind_forget(lane);
 	uint32_t active = WIRE_STREAM_ACTIVE;
 	/* Against the collector, which sets GONE when the old thread has vanished. */
-	if (!atomic_compare_exchange_strong(&lane->stream->state, &active, WIRE_STREAM_CLOSED))
+	if (atomic_load(&lane->stream->serial) != lane->serial ||
+	    !atomic_compare_exchange_strong(&lane->stream->state, &active, WIRE_STREAM_CLOSED))
 		return open_stream(lane, tid);
 	lane->tid = tid;
 	atomic_store(&lane->stream->tid, tid);
@@ -157,6 +162,8 @@ static struct lane *reset(struct lane *lane)
 {
 	if (lane->agent_sp) {
 		modules_break_lock(agent.modules, lane->tid);
+		agent_break_locks();
+		emit_repair(lane);
 		unwind_forget(lane);
 	}
 	lane->agent_sp = lane->real_sp = 0;

@@ -91,6 +91,11 @@ struct lane {
 	/* Stack known to be readable, for reads that nothing vouches for. */
 	uintptr_t safe_low, safe_high;
 	uint32_t stream_index;
+	/* A chunk that is being made the lane's own; 0 none (emit.c). */
+	uint32_t pending;
+	uint32_t pending_seq;
+	bool pending_is_head;
+	uint64_t serial; /* the stream's when it was opened: it may have a new owner since */
 	bool seeking;    /* the stack is followed only to find out where we are: emit nothing */
 	bool rescanning; /* module events go to this lane */
 	/* An allocation under way that may end by an exception: where from, how much. */
