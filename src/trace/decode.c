@@ -17,7 +17,7 @@ struct decode {
 	struct foresee_thread *thread; /* the present one's */
 	bool addresses;
 	struct foresee_stack *stacks;
-	struct foresee_live *live;
+	struct foresee_live live;
 	uint32_t *born_event; /* which event began each block */
 	uint32_t *next_freed;
 	struct foresee_thread *threads;
@@ -28,12 +28,12 @@ struct decode {
 static bool allocate(struct decode *d, size_t count)
 {
 	d->stacks = tm_grow_array(NULL, count + 1, sizeof *d->stacks);
-	d->live = tm_grow_array(NULL, COLUMN_LIVE_ROOM, sizeof *d->live);
 	d->threads = tm_grow_array(NULL, COLUMN_THREADS, sizeof *d->threads);
 	d->born_event = tm_grow_array(NULL, count + 1, sizeof *d->born_event);
 	d->next_freed = tm_grow_array(NULL, count + 1, sizeof *d->next_freed);
 	d->foreseen = tm_alloc_array(COLUMN_HISTORIES, sizeof *d->foreseen);
-	return d->stacks && d->live && d->threads && d->born_event && d->next_freed && d->foreseen;
+	return foresee_live_init(&d->live) && d->stacks && d->threads && d->born_event &&
+	       d->next_freed && d->foreseen;
 }
 
 static void start(struct decode *d)
@@ -41,7 +41,7 @@ static void start(struct decode *d)
 	d->stacks[0] = (struct foresee_stack){0};
 	d->stack_count = 1;
 	d->last_old = d->limits->first_block_id;
-	foresee_threads_start(d->threads, d->live);
+	foresee_threads_start(d->threads, &d->live);
 }
 
 /* Two numbers of a nibble each, or more. */
@@ -192,7 +192,7 @@ static void decode_alloc(struct decode *d, uint32_t index, unsigned token, bool 
 	if (d->addresses)
 		decode_address(d, stack, event);
 	d->born_event[d->born] = index;
-	foresee_live_add(d->live, d->live_ends, d->born++);
+	foresee_live_add(&d->live, d->live_ends, d->born++);
 }
 
 static void decode_local(struct decode *d, struct trace_event *event, uint64_t block)
@@ -206,10 +206,11 @@ static void decode_local(struct decode *d, struct trace_event *event, uint64_t b
 	event->address = birth->address;
 	event->size_bytes = birth->size_bytes;
 	event->stack_id = birth->stack_id;
-	if (d->live[block].older == COLUMN_LIVE_NOT)
+	if (d->live.older[block] == COLUMN_LIVE_NOT)
 		return;
-	d->thread->last = d->live[block];
-	foresee_live_remove(d->live, (uint32_t)block);
+	d->thread->last_older = d->live.older[block];
+	d->thread->last_younger = d->live.younger[block];
+	foresee_live_remove(&d->live, (uint32_t)block);
 	unsigned class = column_size_class(birth->size_bytes);
 	d->next_freed[block] = d->thread->freed[class];
 	d->thread->freed[class] = (uint32_t)block;
@@ -244,13 +245,13 @@ static void decode_free(struct decode *d, uint32_t index, unsigned token)
 	foresee_history_free(&d->thread->history, kind);
 	switch ((enum token_free)((token - TOKEN_FREE) % TOKEN_FREE_KIND)) {
 	case TOKEN_FREE_TOP:
-		decode_local(d, event, d->live[d->live_ends].older);
+		decode_local(d, event, d->live.older[d->live_ends]);
 		break;
 	case TOKEN_FREE_NEXT:
-		decode_local(d, event, d->thread->last.younger);
+		decode_local(d, event, d->thread->last_younger);
 		break;
 	case TOKEN_FREE_PREVIOUS:
-		decode_local(d, event, d->thread->last.older);
+		decode_local(d, event, d->thread->last_older);
 		break;
 	case TOKEN_FREE_LOCAL:
 		decode_local(d, event, d->born - 1 - span_varint(column));
@@ -309,7 +310,7 @@ const char *decode_events(const struct decode_limits *limits, struct span column
 	if (count <= FORMAT_BLOCK_EVENTS)
 		wrong = allocate(&d, count) ? decode_all(&d, count) : decode_no_memory;
 	tm_free(d.stacks);
-	tm_free(d.live);
+	foresee_live_done(&d.live);
 	tm_free(d.threads);
 	tm_free(d.born_event);
 	tm_free(d.next_freed);

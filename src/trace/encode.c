@@ -39,8 +39,9 @@ struct state {
 	uint64_t last_old; /* block id freed last among those born before this block */
 	/* Of the present thread, a copy of what is in threads[]; freed points into it. */
 	struct foresee_history history;
-	struct foresee_live last_live;
+	uint32_t last_older;
 	uint64_t address;
+	uint32_t last_younger;
 	uint32_t *freed;
 	uint32_t live_ends;
 	struct foresee_recent recent;
@@ -52,7 +53,7 @@ struct state {
 	uint32_t epoch, local_room;
 	uint64_t *local; /* per stack id: epoch << 32 | local number */
 	struct foresee_stack *stacks;
-	struct foresee_live *live;
+	struct foresee_live live;
 	struct born *born;
 	struct foresee_thread *threads;
 	struct foresee_slot *foreseen; /* per history */
@@ -81,11 +82,11 @@ static int allocate(struct encode *e)
 		total += (size_t)column_worst[i] * FORMAT_BLOCK_EVENTS;
 	e->memory = tm_grow_array(NULL, total, 1);
 	s->stacks = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS + 1, sizeof *s->stacks);
-	s->live = tm_grow_array(NULL, COLUMN_LIVE_ROOM, sizeof *s->live);
 	s->born = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS, sizeof *s->born);
 	s->threads = tm_grow_array(NULL, COLUMN_THREADS, sizeof *s->threads);
 	s->foreseen = tm_grow_array(NULL, COLUMN_HISTORIES, sizeof *s->foreseen);
-	if (!e->memory || !s->stacks || !s->live || !s->born || !s->threads || !s->foreseen)
+	if (!foresee_live_init(&s->live) || !e->memory || !s->stacks || !s->born || !s->threads ||
+	    !s->foreseen)
 		return -ENOMEM;
 	uint8_t *next = e->memory;
 	for (int i = 0; i < COLUMN_COUNT; i++) {
@@ -117,7 +118,7 @@ struct encode *encode_free(struct encode *e)
 		return NULL;
 	tm_free(e->memory);
 	tm_free(e->state.stacks);
-	tm_free(e->state.live);
+	foresee_live_done(&e->state.live);
 	tm_free(e->state.born);
 	tm_free(e->state.threads);
 	tm_free(e->state.foreseen);
@@ -142,7 +143,8 @@ HOT void enter_thread(struct state *s, uint32_t thread_id)
 {
 	struct foresee_thread *thread = &s->threads[thread_id % COLUMN_THREADS];
 	s->history = thread->history;
-	s->last_live = thread->last;
+	s->last_older = thread->last_older;
+	s->last_younger = thread->last_younger;
 	s->address = thread->address;
 	s->freed = thread->freed;
 	s->live_ends = COLUMN_LIVE_ENDS + thread_id % COLUMN_THREADS;
@@ -153,7 +155,8 @@ HOT void leave_thread(struct state *s)
 {
 	struct foresee_thread *thread = &s->threads[s->thread_id % COLUMN_THREADS];
 	thread->history = s->history;
-	thread->last = s->last_live;
+	thread->last_older = s->last_older;
+	thread->last_younger = s->last_younger;
 	thread->address = s->address;
 }
 
@@ -175,7 +178,7 @@ void encode_restart(struct encode *e)
 	s->min_size_bytes = UINT64_MAX;
 	s->max_size_bytes = 0;
 	s->last_old = s->first_block_id;
-	foresee_threads_start(s->threads, s->live);
+	foresee_threads_start(s->threads, &s->live);
 	memset(s->foreseen, 0, COLUMN_HISTORIES * sizeof *s->foreseen);
 	s->recent.count = 0;
 	enter_thread(s, 0);
@@ -369,26 +372,27 @@ HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned k
 		return -EINVAL;
 	if (s->addresses)
 		put_address(s, stack, event->address, event->size_bytes);
-	foresee_live_add(s->live, s->live_ends, s->born_count++);
+	foresee_live_add(&s->live, s->live_ends, s->born_count++);
 	return 0;
 }
 
 HOT unsigned free_local(struct state *s, uint32_t block)
 {
 	unsigned code = TOKEN_FREE_LOCAL;
-	struct foresee_live links = s->live[block];
-	if (links.younger == s->live_ends && links.older != COLUMN_LIVE_NOT)
+	uint32_t older = s->live.older[block], younger = s->live.younger[block];
+	if (younger == s->live_ends && older != COLUMN_LIVE_NOT)
 		code = TOKEN_FREE_TOP;
-	else if (block == s->last_live.younger)
+	else if (block == s->last_younger)
 		code = TOKEN_FREE_NEXT;
-	else if (block == s->last_live.older)
+	else if (block == s->last_older)
 		code = TOKEN_FREE_PREVIOUS;
 	else
 		put(s, COLUMN_FREE, s->born_count - 1 - block);
-	if (links.older == COLUMN_LIVE_NOT)
+	if (older == COLUMN_LIVE_NOT)
 		return code;
-	s->last_live = links;
-	foresee_live_remove(s->live, block);
+	s->last_older = older;
+	s->last_younger = younger;
+	foresee_live_remove(&s->live, block);
 	if (s->addresses) {
 		unsigned size_class = s->born[block].size_class;
 		s->born[block].next_freed = s->freed[size_class];

@@ -7,8 +7,11 @@
  */
 #pragma once
 
+#include "base/memory.h"
 #include "trace/columns.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -57,43 +60,61 @@ static inline void foresee_history_free(struct foresee_history *history, unsigne
 /*
  * The blocks that began in this block of events and live, one list per thread,
  * youngest at the end: one node per local number, and one for the ends of each.
+ * Two arrays, because links are written one by one and would be read in pairs,
+ * which the processor cannot forward from one store to the next load.
  */
 struct foresee_live {
-	uint32_t older, younger;
+	uint32_t *older, *younger; /* [COLUMN_LIVE_ROOM] each, one allocation */
 };
 
-static inline void foresee_live_add(struct foresee_live *live, uint32_t ends, uint32_t block)
+static inline bool foresee_live_init(struct foresee_live *live)
 {
-	uint32_t top = live[ends].older;
-	live[block] = (struct foresee_live){.older = top, .younger = ends};
-	live[top].younger = block;
-	live[ends].older = block;
+	live->older = tm_grow_array(NULL, (size_t)2 * COLUMN_LIVE_ROOM, sizeof *live->older);
+	if (!live->older)
+		return false;
+	live->younger = live->older + COLUMN_LIVE_ROOM;
+	return true;
 }
 
-static inline void foresee_live_remove(struct foresee_live *live, uint32_t block)
+static inline void foresee_live_done(struct foresee_live *live)
 {
-	struct foresee_live links = live[block];
-	live[links.older].younger = links.younger;
-	live[links.younger].older = links.older;
-	live[block].older = COLUMN_LIVE_NOT;
+	live->older = tm_free(live->older);
+}
+
+static inline void foresee_live_add(const struct foresee_live *live, uint32_t ends, uint32_t block)
+{
+	uint32_t top = live->older[ends];
+	live->older[block] = top;
+	live->younger[block] = ends;
+	live->younger[top] = block;
+	live->older[ends] = block;
+}
+
+static inline void foresee_live_remove(const struct foresee_live *live, uint32_t block)
+{
+	uint32_t older = live->older[block], younger = live->younger[block];
+	live->younger[older] = younger;
+	live->older[younger] = older;
+	live->older[block] = COLUMN_LIVE_NOT;
 }
 
 /* What is foreseen for each thread by its own doing. */
 struct foresee_thread {
 	struct foresee_history history;
-	struct foresee_live last; /* neighbours of the block it freed last */
-	uint64_t address;         /* behind the block it allocated last */
+	uint32_t last_older, last_younger; /* neighbours of the block it freed last */
+	uint64_t address;                  /* behind the block it allocated last */
 	/* Per size class: the block it freed last, linked to those before; UINT32_MAX = none. */
 	uint32_t freed[COLUMN_SIZE_CLASSES];
 };
 
-static inline void foresee_threads_start(struct foresee_thread *threads, struct foresee_live *live)
+static inline void foresee_threads_start(struct foresee_thread *threads,
+					 const struct foresee_live *live)
 {
 	memset(threads, 0, COLUMN_THREADS * sizeof *threads);
 	for (uint32_t i = 0; i < COLUMN_THREADS; i++) {
 		uint32_t ends = COLUMN_LIVE_ENDS + i;
-		live[ends] = (struct foresee_live){.older = ends, .younger = ends};
-		threads[i].last = live[ends];
+		live->older[ends] = live->younger[ends] = ends;
+		threads[i].last_older = threads[i].last_younger = ends;
 		memset(threads[i].freed, 0xff, sizeof threads[i].freed);
 	}
 }
