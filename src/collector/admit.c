@@ -101,26 +101,55 @@ static void make_way(struct session *session, const char *wanted, enum starter_r
 		text_print(&name, "%s.starter-%d", wanted, (int)process->pid);
 		if (text_error(&name) || recording_rename(process->recording, text_string(&name)))
 			break; /* then the new one gets a number */
+		process->moved_from = tm_strdup(wanted);
 		text_done(&name);
 	}
+}
+
+static void drop(struct session_process *process)
+{
+	recording_finish(process->recording, NULL);
+	unlink(recording_path(process->recording));
+	process->dropped = true;
+}
+
+/*
+ * The first process began as a starter and became an ordinary program itself
+ * (a script that ends in exec): that is the program meant, and what the script
+ * called on its way is dropped.
+ */
+static bool keep_first_only(struct session *session)
+{
+	struct session_process *first = NULL;
+	for (size_t i = 0; i < session->process_count; i++)
+		if (session->processes[i].pid == session->launch.pid)
+			first = &session->processes[i];
+	if (!first || first->role != STARTER_PROGRAM)
+		return false;
+	for (size_t i = 0; i < session->process_count; i++)
+		if (&session->processes[i] != first)
+			drop(&session->processes[i]);
+	if (first->moved_from && access(first->moved_from, F_OK) != 0 &&
+	    recording_rename(first->recording, first->moved_from))
+		first->moved_from = tm_free(first->moved_from); /* it keeps the name it has */
+	return true;
 }
 
 void admit_drop_starters(struct session *session)
 {
 	enum starter_role best = STARTER_STARTER;
+	if (session->options->children || keep_first_only(session))
+		return;
 	for (size_t i = 0; i < session->process_count; i++) {
 		enum starter_role role = session->processes[i].role;
 		if (role == STARTER_PROGRAM ||
 		    (role == STARTER_BUILD_TOOL && best != STARTER_PROGRAM))
 			best = role;
 	}
-	for (size_t i = 0; i < session->process_count && !session->options->children; i++) {
+	for (size_t i = 0; i < session->process_count; i++) {
 		struct session_process *process = &session->processes[i];
-		if (process->role == best || process->role == STARTER_PROGRAM)
-			continue;
-		recording_finish(process->recording, NULL);
-		unlink(recording_path(process->recording));
-		process->dropped = true;
+		if (process->role != best && process->role != STARTER_PROGRAM)
+			drop(process);
 	}
 }
 

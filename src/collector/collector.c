@@ -169,6 +169,7 @@ static void close_session(struct session *session)
 			rendezvous_answer(&session->peers[i], -1);
 	for (size_t i = 0; i < session->process_count; i++) {
 		tm_free(session->processes[i].program);
+		tm_free(session->processes[i].moved_from);
 		recording_free(session->processes[i].recording);
 	}
 	tm_free(session->processes);

@@ -22,6 +22,7 @@ struct session_process {
 	bool alive;
 	enum starter_role role; /* of its present image */
 	char *program;
+	char *moved_from; /* the name it gave up for a program it had started; NULL: none */
 	struct recording *recording;
 	uint64_t children_recorded;
 };

@@ -271,6 +271,16 @@ def cargo(t):
     t.expect(small[0]["allocations"] >= 501, f"{small[0]['allocations']} allocations")
 
 
+@case("starter/shim", "a script that calls others and then becomes the program gets another's trace")
+def shim(t):
+    text = f"#!/bin/bash\nx=$(readlink /proc/self/exe)\nls / > /dev/null\nexec {t.target('simple')} 3\n"
+    recorded = t.record([script(t, text)])
+    t.equal("exit status", recorded.shell_status(), 3)
+    t.equal("traces", [path.name for path in t.folder.glob("*.tide*")], [t.trace.name])
+    t.equal("program", t.report()["program"], str(t.target("simple")))
+    t.equal("exit_status", t.report()["exit_status"], 3)
+
+
 @case("starter/two", "of two programs that a script starts only one is recorded")
 def two(t):
     text = f"#!/bin/sh\n{t.target('big')} 1 > /dev/null\n{t.target('simple')}\nexit 4\n"
