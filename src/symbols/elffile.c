@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "symbols/host.h"
 
 enum { NOTES_MAX_BYTES = 1 << 20 };
@@ -59,8 +60,6 @@ static void find_build_id(struct elffile *file)
 static int finish_open(struct elffile *file, const char *name, struct tm_error *err)
 {
 	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF) {
-		if (!file->elf && file->fd >= 0)
-			close(file->fd);
 		elffile_close(file);
 		return tm_fail(err, -ENOEXEC, "'%s' is not an ELF file", name);
 	}
@@ -81,6 +80,12 @@ int elffile_open(struct elffile *file, const char *root, const char *path, struc
 	}
 	elf_version(EV_CURRENT);
 	file->fd = fd;
+	file->root = tm_strdup(root);
+	file->path = tm_strdup(path);
+	if (!file->root || !file->path) {
+		elffile_close(file);
+		return tm_fail(err, -ENOMEM, "out of memory");
+	}
 	file->elf = elf_begin(fd, ELF_C_READ, NULL);
 	return finish_open(file, path, err);
 }
@@ -98,8 +103,10 @@ void elffile_close(struct elffile *file)
 {
 	if (file->elf)
 		elf_end(file->elf);
-	if (file->elf && file->fd >= 0)
+	if (file->fd >= 0)
 		close(file->fd);
+	tm_free(file->root);
+	tm_free(file->path);
 	*file = (struct elffile){.fd = -1};
 }
 

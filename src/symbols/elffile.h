@@ -13,8 +13,9 @@
 enum { ELFFILE_BUILD_ID_MAX = 64 };
 
 struct elffile {
-	Elf *elf; /* NULL = not open */
-	int fd;   /* -1 for an image in memory */
+	Elf *elf;          /* NULL = not open */
+	int fd;            /* -1 for an image in memory */
+	char *root, *path; /* as opened; NULL for an image in memory */
 	uint8_t build_id[ELFFILE_BUILD_ID_MAX];
 	uint32_t build_id_bytes; /* 0 = it has none */
 };
@@ -29,7 +30,7 @@ TM_MUST_CHECK int elffile_open(struct elffile *file, const char *root, const cha
 /* An ELF image in memory, which must outlive the struct. */
 TM_MUST_CHECK int elffile_open_memory(struct elffile *file, const void *image, size_t bytes,
 				      struct tm_error *err);
-/* Safe on a struct that is zeroed or was closed already. */
+/* Safe on a struct that was closed already or whose opening failed; not on a zeroed one. */
 void elffile_close(struct elffile *file);
 
 /* Finds a section by name or (name NULL) by type; NULL = none. */

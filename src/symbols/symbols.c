@@ -38,12 +38,18 @@ struct symbols_module {
 
 struct symbols {
 	struct symbols_options options;
-	const char *root; /* never NULL */
+	struct debugfile_search search;
 	struct strpool *strings;
 	struct symbols_module *modules;
 	uint64_t table_bytes;
 	uint64_t lines_budget_ns; /* what is left of it */
 };
+
+static void add_root(struct debugfile_search *search, const char *root)
+{
+	if (root && root[0])
+		search->roots[search->root_count++] = root;
+}
 
 int symbols_new(const struct symbols_options *options, struct symbols **ret_symbols,
 		struct tm_error *err)
@@ -53,15 +59,17 @@ int symbols_new(const struct symbols_options *options, struct symbols **ret_symb
 		return tm_fail(err, -ENOMEM, "out of memory");
 	s->options = *options;
 	s->strings = strpool_new();
-	s->root = s->strings && options->root
-			  ? strpool_intern(s->strings, options->root, strlen(options->root))
-			  : "";
-	if (!s->strings || !s->root) {
+	if (!s->strings) {
 		symbols_free(s);
 		return tm_fail(err, -ENOMEM, "out of memory");
 	}
 	if (!s->options.max_bytes)
 		s->options.max_bytes = MAX_BYTES_DEFAULT;
+	s->search.dirs = options->debug_dirs;
+	s->search.dir_count = options->debug_dir_count;
+	add_root(&s->search, options->sysroot);
+	add_root(&s->search, options->root);
+	s->search.roots[s->search.root_count++] = "";
 	s->lines_budget_ns =
 		options->lines_budget_ns ? options->lines_budget_ns : LINES_BUDGET_DEFAULT;
 	*ret_symbols = s;
@@ -147,17 +155,20 @@ static int open_file(struct symbols *s, struct symbols_module *module, struct tm
 	if (path[0] != '/')
 		return tm_fail(err, -ENOENT, "'%s' names no file", path);
 	int code = -ENOENT;
-	if (s->root[0])
-		code = open_checked(module, s->root, path, err);
-	if (!s->root[0] || (code && code != -ENOMEM)) {
-		struct tm_error plain = {0};
-		int again = open_checked(module, "", path, &plain);
+	for (size_t i = 0; i < s->search.root_count; i++) {
+		const char *root = s->search.roots[i];
+		/* Beside a copy of another machine's files ours must prove themselves. */
+		if (!root[0] && s->options.sysroot && !module->build_id_bytes)
+			break;
+		struct tm_error reason = {0};
+		int again = open_checked(module, root, path, &reason);
 		/* What is wrong in the target's own root says more than what is missing in ours. */
-		if (!s->root[0] || !again || code == -ENOENT || code == -EACCES) {
+		if (!again || i == 0 || code == -ENOENT || code == -EACCES) {
 			code = again;
-			if (err)
-				*err = plain;
+			*err = reason;
 		}
+		if (!code || code == -ENOMEM)
+			break;
 	}
 	return code;
 }
@@ -175,7 +186,7 @@ static int load_from(struct symbols *s, struct symbols_module *module, const str
 static bool open_debug_file(struct symbols *s, struct symbols_module *module)
 {
 	if (!module->debug.elf && !s->options.no_debug_files && module->file.fd >= 0 &&
-	    debugfile_open(&module->debug, &module->file, s->root,
+	    debugfile_open(&module->debug, &module->file, &s->search,
 			   without_deleted(s, module->path)))
 		return false;
 	return module->debug.elf != NULL;
@@ -187,8 +198,7 @@ static void load_lines(struct symbols *s, struct symbols_module *module)
 				      .budget_ns = &s->lines_budget_ns};
 	if (!s->options.lines_here || !lines_open(&module->lines, &module->file, &limits))
 		return;
-	if (s->options.debug_file_lines && open_debug_file(s, module) &&
-	    lines_open(&module->lines, &module->debug, &limits))
+	if (open_debug_file(s, module) && lines_open(&module->lines, &module->debug, &limits))
 		module->lines = NULL;
 }
 

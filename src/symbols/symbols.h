@@ -23,17 +23,37 @@ struct symbols;
 struct symbols_module;
 
 typedef void (*symbols_warn_fn)(void *ctx, const char *sentence);
+/*
+ * Long work, as a download: what it is about, how much is done of how much (0 =
+ * not known). Called a few times a second at most.
+ */
+typedef void (*symbols_progress_fn)(void *ctx, const char *what, uint64_t done, uint64_t total);
 
+/* Whether debug files that this machine lacks are asked for on the network, by their build-id. */
+enum symbols_debuginfod {
+	SYMBOLS_DEBUGINFOD_OFF,
+	SYMBOLS_DEBUGINFOD_IF_SET, /* when DEBUGINFOD_URLS names servers */
+	SYMBOLS_DEBUGINFOD_ON,     /* urls, else DEBUGINFOD_URLS, else the public server */
+};
+
+/* Strings and lists are borrowed until symbols_free(). */
 struct symbols_options {
-	const char *root;   /* tried before the plain path, as "/proc/123/root"; NULL = none */
-	uint64_t max_bytes; /* of all symbol tables together; 0 = 512 MiB */
-	uint64_t lines_budget_ns; /* CPU time for debug information, about; 0 = 1 s */
-	bool no_lines;            /* function names only */
-	bool lines_here;          /* read debug information in this process: see symbols_lookup() */
-	bool debug_file_lines;    /* also of separate debug files: packed, libc's takes 50 ms */
-	bool no_debug_files;      /* look into the module itself only */
-	symbols_warn_fn warn;     /* called once per module that cannot be used; may be NULL */
+	const char *root;    /* tried before the plain path, as "/proc/123/root"; NULL = none */
+	const char *sysroot; /* a copy of the machine's files; tried before all; NULL = none */
+	const char *const *debug_dirs; /* like /usr/lib/debug, and tried before it */
+	size_t debug_dir_count;
+	enum symbols_debuginfod debuginfod;
+	const char *debuginfod_urls;   /* separated by spaces; NULL = see above */
+	uint32_t debuginfod_timeout_s; /* without any progress; 0 = 20 */
+	uint64_t max_bytes;            /* of all tables together; 0 = 512 MiB */
+	uint64_t lines_budget_ns;      /* CPU time for debug information, about; 0 = 1 s */
+	bool no_lines;                 /* function names only */
+	bool lines_here;               /* read DWARF in this process: see symbols_lookup() */
+	bool no_debug_files;           /* look into the module itself only */
+	symbols_warn_fn warn;          /* called once per module that cannot be used, or NULL */
 	void *warn_ctx;
+	symbols_progress_fn progress; /* may be NULL */
+	void *progress_ctx;
 };
 
 /* One function at an address. Strings live as long as the struct symbols. */

@@ -87,7 +87,6 @@ static void setup(struct bench *bench, const char *compile)
 	struct symbols_options options = {
 		.warn = note_warning,
 		.warn_ctx = bench,
-		.debug_file_lines = true,
 		.lines_here = true,
 	};
 	REQUIRE(symbols_new(&options, &bench->symbols, NULL) == 0);
