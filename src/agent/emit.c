@@ -131,10 +131,11 @@ static void enter_pending(struct lane *lane)
 	uint32_t chunk = lane->pending;
 	if (lane->pending_is_head) {
 		atomic_store_explicit(&stream->head, chunk, memory_order_relaxed);
-		/* The request is answered before it can be made again. */
-		atomic_store_explicit(&stream->revoke, 0, memory_order_release);
 		/* Pairs with the collector's acquire load of head_seq. */
 		atomic_store_explicit(&stream->head_seq, lane->pending_seq, memory_order_release);
+		/* Last: who sees the request gone must see the answer. This may wipe the next
+		 * request; the collector then asks again. */
+		atomic_store_explicit(&stream->revoke, 0, memory_order_release);
 	} else if (atomic_load_explicit(&old->serial, memory_order_relaxed) == lane->serial &&
 		   !atomic_load_explicit(&old->next, memory_order_relaxed)) {
 		/* Not linked yet, so it is still ours. Pairs with the collector's acquire load

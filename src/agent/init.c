@@ -6,6 +6,7 @@
  */
 #include "agent/agent.h"
 
+#include <linux/membarrier.h>
 #include <linux/mman.h>
 
 #include "agent/emit.h"
@@ -130,6 +131,8 @@ static bool begin_session(uint32_t forked)
 	if (agent.map.options & WIRE_OPT_CLOCK_NS)
 		atomic_store(&agent.slow_clock, AGENT_CLOCK_NS);
 	agent.tid_offset = find_tid_offset();
+	if (!sys_failed(sys_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0)))
+		atomic_store(&agent.map.control->quick_barrier, 1);
 	if (!make_tables()) {
 		agent_switch_off(WIRE_OFF_NO_MEMORY);
 		return false;

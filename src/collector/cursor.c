@@ -129,30 +129,36 @@ static void find_new_streams(struct cursors *cursors, cursor_fn begin, void *ctx
 	}
 }
 
-/*
- * The revoke handshake, seen from here: has the chunk become ours? The first
- * chunk of the thread's new chain if it has begun one, else 0.
- */
+/* The first chunk of the thread's new chain if it has begun one, else 0. */
+static uint32_t new_head(struct cursor *cursor, struct wire_stream *stream)
+{
+	/* Pairs with the release of head_seq in the agent, after head. */
+	uint32_t head_seq = atomic_load_explicit(&stream->head_seq, memory_order_acquire);
+	if (head_seq == cursor->head_seq)
+		return WIRE_NONE;
+	cursor->head_seq = head_seq;
+	cursor->revoking = cursor->final = false;
+	return atomic_load_explicit(&stream->head, memory_order_relaxed);
+}
+
+/* The revoke handshake, seen from here: has the chunk become ours? As new_head(). */
 static uint32_t check_revoke(struct cursors *cursors, struct cursor *cursor)
 {
 	struct wire_stream *stream = &cursors->map->streams[cursor->slot];
-	/* Pairs with the release of head_seq in the agent, after head. */
-	uint32_t head_seq = atomic_load_explicit(&stream->head_seq, memory_order_acquire);
-	if (head_seq != cursor->head_seq) {
-		cursor->head_seq = head_seq;
-		cursor->revoking = cursor->final = false;
-		return atomic_load_explicit(&stream->head, memory_order_relaxed);
-	}
-	if (!cursor->revoking || atomic_load_explicit(&stream->busy, memory_order_acquire))
+	uint32_t head = new_head(cursor, stream);
+	if (head || !cursor->revoking || atomic_load_explicit(&stream->busy, memory_order_acquire))
+		return head;
+	/* Not busy after the barrier: when it next emits it sees revoke and takes another. */
+	cursor->final = atomic_load_explicit(&stream->revoke, memory_order_acquire) != 0;
+	if (cursor->final)
 		return WIRE_NONE;
 	/*
-	 * Not busy after the barrier: when it next emits it sees revoke and takes
-	 * another. Unless it was just answering the request before this one, and
-	 * has wiped ours with it: then the chunk is still the thread's.
+	 * The request is gone. Either it was answered since we looked for a new
+	 * head, and to ask again before that is followed would lose it; or the thread
+	 * was just done with the request before and wiped ours, and keeps its chunk.
 	 */
-	cursor->final = atomic_load_explicit(&stream->revoke, memory_order_acquire) != 0;
-	cursor->revoking = cursor->final;
-	return WIRE_NONE;
+	cursor->revoking = false;
+	return new_head(cursor, stream);
 }
 
 /* Has the watch thread seen that this stream's thread no longer exists? */
@@ -288,6 +294,18 @@ void cursors_wake(struct cursors *cursors)
 	cursors->returned = 0;
 }
 
+/*
+ * The other half of the handshake: the thread has only a compiler barrier. The
+ * plain barrier takes tens of milliseconds, the quick one microseconds.
+ */
+static void order_threads(const struct cursors *cursors)
+{
+	bool quick =
+		atomic_load_explicit(&cursors->map->control->quick_barrier, memory_order_acquire);
+	if (!quick || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0))
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
 uint32_t cursors_revoke_idle(struct cursors *cursors)
 {
 	uint32_t asked = 0;
@@ -303,9 +321,8 @@ uint32_t cursors_revoke_idle(struct cursors *cursors)
 				      memory_order_relaxed);
 		asked++;
 	}
-	/* The other half of the handshake: the thread has only a compiler barrier. */
 	if (asked)
-		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+		order_threads(cursors);
 	return asked;
 }
 

@@ -112,7 +112,9 @@ struct wire_control {
 	_Atomic uint64_t lost;          /* events lost outside any stream */
 	_Atomic uint64_t agent_bytes;   /* private memory the agent has mapped and touched, about */
 	_Atomic uint64_t thread_serial; /* next serial for a stream */
-	uint8_t pad3[64 - 40];
+	_Atomic uint32_t quick_barrier; /* 1: registered for MEMBARRIER_CMD_GLOBAL_EXPEDITED */
+	uint32_t reserved3;
+	uint8_t pad3[64 - 48];
 };
 _Static_assert(sizeof(struct wire_control) == 320, "control layout");
 
@@ -131,7 +133,9 @@ enum {
  * thread stores busy=1, then loads revoke (compiler barrier only); the
  * collector stores revoke=1, runs membarrier(GLOBAL), then waits for busy==0.
  * From then on the thread's chunk is the collector's; the thread, when it next
- * emits, sees revoke, takes a fresh chunk, stores head and head_seq+1, then revoke=0.
+ * emits, sees revoke, takes a fresh chunk, stores head and head_seq+1, then revoke=0:
+ * in this order, so that a collector which finds its request gone finds the new
+ * head, too. (Asking again before the first new chain was followed would lose it.)
  */
 struct wire_stream {
 	_Atomic uint32_t state;  /* WIRE_STREAM_* */

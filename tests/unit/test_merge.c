@@ -10,9 +10,12 @@
 #include "fake_agent.h"
 #include "harness/tap.h"
 
+#include <linux/membarrier.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct bed {
@@ -249,6 +252,59 @@ static void loses_nothing_in_the_handshake(void)
 	bed_check(bed, "abc");
 }
 
+/* ---- the handshake, again and again ---- */
+
+enum { ASKED_EVENTS = 100000 };
+
+struct asked {
+	const struct wire_map *map;
+	uint64_t base;
+	_Atomic bool done;
+};
+
+/* Idle now and then, about as long as it takes to be asked for the chunk. */
+static void *emit_with_pauses(void *arg)
+{
+	struct asked *asked = arg;
+	struct fake_thread thread;
+	uint32_t random = 1;
+	REQUIRE(fake_thread_open(&thread, asked->map, 77));
+	for (uint64_t i = 0; i < ASKED_EVENTS; i++) {
+		const uint64_t words[] = {WIRE_OP_ALLOC_FAIL, 1, 0};
+		REQUIRE(fake_emit(&thread, asked->base + i, words, 3));
+		random = random * 1664525u + 1013904223u;
+		for (uint32_t pause = random >> 23; pause > 0; pause--)
+			__asm__ volatile("pause");
+	}
+	atomic_store(&asked->done, true);
+	return NULL;
+}
+
+static void loses_nothing_when_asked_often(void)
+{
+	struct bed *bed = bed_new(4);
+	struct asked asked = {.map = &bed->shm.map, .base = bed->base};
+	struct model_totals totals;
+	pthread_t thread;
+	if (!bed->cursors.can_revoke ||
+	    syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))
+		tap_skip("the kernel has no membarrier");
+	atomic_store(&bed->shm.map.control->quick_barrier, 1);
+	REQUIRE(pthread_create(&thread, NULL, emit_with_pauses, &asked) == 0);
+	while (!atomic_load(&asked.done)) {
+		bed_pass(bed);
+		cursors_revoke_idle(&bed->cursors);
+	}
+	pthread_join(thread, NULL);
+	bed_pass(bed);
+	bed_pass(bed);
+	feed_flush(&bed->feed, true);
+	model_totals(bed->feed.model, &totals);
+	CHECK_EQ_U64(totals.failed, ASKED_EVENTS);
+	trace_writer_close(bed->feed.writer, NULL);
+	bed_free(bed);
+}
+
 /* A wide event, a failed one, alignment and api: every field arrives. */
 static void decodes_every_kind(void)
 {
@@ -300,6 +356,8 @@ static const struct tap_case cases[] = {
 	{.name = "chunks go back as soon as they are read", .run = returns_chunks},
 	{.name = "an idle thread's chunk is taken back", .run = takes_a_chunk_back},
 	{.name = "nothing is lost while it is taken back", .run = loses_nothing_in_the_handshake},
+	{.name = "nor when it is taken back again and again",
+	 .run = loses_nothing_when_asked_often},
 	{.name = "every kind of event arrives with all its figures", .run = decodes_every_kind},
 };
 TAP_MAIN(cases)
