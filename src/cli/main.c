@@ -26,6 +26,8 @@ struct command {
 static const struct command commands[] = {
 	{"run", cmd_run, "run a program and record its heap (the word 'run' may be left out)"},
 	{"report", cmd_report, "print what a trace says"},
+	{"info", cmd_info, "say what is in a trace file"},
+	{"verify", cmd_verify, "check a trace file as a whole"},
 	{"help", cmd_help, "print help, also of one command: tidemark help report"},
 	{"version", cmd_version, "print the version"},
 	/* as options, the way other tools and heaptrack's users know them */

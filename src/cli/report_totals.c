@@ -87,7 +87,7 @@ static const char *plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-static void end_sentence(const struct trace_end *end, char *out, size_t out_bytes)
+void report_end_sentence(const struct trace_end *end, char *out, size_t out_bytes)
 {
 	int number = report_signal(end);
 	switch ((enum trace_end_cause)end->cause) {
@@ -141,7 +141,7 @@ static void put_run(const struct report *report, struct out *out)
 			   report->section_count - 1);
 	text_put_char(&out->text, '\n');
 	put_line(out, "command", "%s", meta->command ? meta->command : "?");
-	end_sentence(end, ended, sizeof ended);
+	report_end_sentence(end, ended, sizeof ended);
 	put_line(out, "time", "%s, for %s", started,
 		 units_duration(report_duration_ns(report)).text);
 	put_line(out, "end", "%s", ended);

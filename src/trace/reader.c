@@ -101,6 +101,11 @@ bool trace_reader_complete(const struct trace_reader *r)
 	return section_count(&r->section, FORMAT_END) > 0;
 }
 
+bool trace_reader_indexed(const struct trace_reader *r)
+{
+	return r->scan.finished;
+}
+
 const char *trace_reader_warning(const struct trace_reader *r)
 {
 	return r->source.warnings > 0 ? r->source.warning : NULL;

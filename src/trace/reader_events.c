@@ -17,8 +17,8 @@ int trace_reader_event_block(const struct trace_reader *r, size_t index,
 {
 	if (index >= section_count(&r->section, FORMAT_EVENTS))
 		return -ENOENT;
-	const struct format_block_header *header =
-		&section_group(&r->section, FORMAT_EVENTS, index)->header;
+	const struct section_group *group = section_group(&r->section, FORMAT_EVENTS, index);
+	const struct format_block_header *header = &group->header;
 	*ret = (struct trace_event_block){
 		.first_event = header->first_ordinal,
 		.event_count = header->count,
@@ -27,6 +27,7 @@ int trace_reader_event_block(const struct trace_reader *r, size_t index,
 		.end_ns = header->end_ns,
 		.min_size_bytes = header->min_size_bytes,
 		.max_size_bytes = header->max_size_bytes,
+		.offset = r->scan.entries[r->section.members[group->first]].offset,
 	};
 	return 0;
 }

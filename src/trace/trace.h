@@ -74,6 +74,8 @@ TM_MUST_CHECK int trace_reader_select(struct trace_reader *r, size_t section, st
 
 /* The selected section has its end. */
 bool trace_reader_complete(const struct trace_reader *r);
+/* The file has its index: it was closed, and opening it needed no walk through its blocks. */
+bool trace_reader_indexed(const struct trace_reader *r);
 /* What was damaged or missing so far, or NULL. It grows as more is read. */
 const char *trace_reader_warning(const struct trace_reader *r);
 uint64_t trace_reader_bytes_read(const struct trace_reader *r);
@@ -126,6 +128,7 @@ struct trace_event_block {
 	uint64_t first_block_id; /* block_id of the first allocation in it */
 	uint64_t start_ns, end_ns;
 	uint64_t min_size_bytes, max_size_bytes; /* asked for in it; min > max: nothing was */
+	uint64_t offset;                         /* in the file; of its first piece */
 };
 size_t trace_reader_event_block_count(const struct trace_reader *r);
 TM_MUST_CHECK int trace_reader_event_block(const struct trace_reader *r, size_t index,

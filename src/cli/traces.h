@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands that take traces have in common: opening them, and saying what went wrong. */
+#pragma once
+
+#include "base/error.h"
+#include "trace/trace.h"
+
+/* Opens a trace; says more than the reader can about what is no file at all. */
+TM_MUST_CHECK int traces_open(const char *path, struct trace_reader **ret_reader,
+			      struct tm_error *err);
+/* "tidemark COMMAND: SENTENCE." on standard error. */
+void traces_complain(const char *command, const struct tm_error *err);
