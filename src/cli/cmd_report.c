@@ -17,6 +17,7 @@ enum {
 	OPT_SECTION,
 	OPT_BY,
 	OPT_STACKS,
+	OPT_KINDS,
 	OPT_COLOR,
 	OPT_HELP,
 };
@@ -28,12 +29,14 @@ static const struct args_option options[] = {
 	 "which image of the process after execs, from 0; the last if not given"},
 	{OPT_BY, 0, "by", "function", "figures of every function, self and inclusive"},
 	{OPT_STACKS, 0, "stacks", NULL, "figures of every stack, one per line"},
+	{OPT_KINDS, 0, "kinds", "FILE",
+	 "rules of kinds of frames (docs/kinds.md) before all others"},
 	{OPT_COLOR, 0, "color", "WHEN", "auto, always or never"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
 struct request {
-	const char *path;
+	const char *path, *kinds;
 	bool json, by_function, stacks, all_sections, has_section, has_limit, help;
 	uint64_t section, limit;
 	enum out_color color;
@@ -119,6 +122,9 @@ static bool parse(struct args *args, struct request *request)
 		case OPT_STACKS:
 			request->stacks = true;
 			break;
+		case OPT_KINDS:
+			request->kinds = value;
+			break;
 		case OPT_COLOR:
 			ok = parse_color(request, value);
 			break;
@@ -152,6 +158,7 @@ static int load(struct report *report, struct tm_error *err)
 	if (code)
 		return code;
 	report->input.model = report->model;
+	report->input.kinds = report->kinds;
 	model_totals(report->model, &report->totals);
 	code = view_data_new(&report->input, &report->data, err);
 	if (!code)
@@ -223,6 +230,17 @@ static int check_path(const char *path, struct tm_error *err)
 	return 0;
 }
 
+/* The built-in rules, then the user's own, then those of --kinds: the last come first. */
+static int load_kinds(const char *path, struct kinds **ret_kinds, struct tm_error *err)
+{
+	int code = kinds_new(ret_kinds, err);
+	if (!code)
+		code = kinds_read_default(*ret_kinds, err);
+	if (!code && path)
+		code = kinds_read_file(*ret_kinds, path, err);
+	return code;
+}
+
 static int run(const struct request *request, struct out *out, struct tm_error *err)
 {
 	struct report report = {.path = request->path};
@@ -237,9 +255,13 @@ static int run(const struct request *request, struct out *out, struct tm_error *
 	}
 	int code = check_path(request->path, err);
 	if (!code)
+		code = load_kinds(request->kinds, &report.kinds, err);
+	if (!code)
 		code = trace_reader_open(request->path, &report.reader, err);
-	if (code)
+	if (code) {
+		kinds_free(report.kinds);
 		return code;
+	}
 	report.section_count = trace_reader_section_count(report.reader);
 	if (report.section_count)
 		code = print_sections(&report, request, out, err);
@@ -249,6 +271,7 @@ static int run(const struct request *request, struct out *out, struct tm_error *
 			       "first block was written",
 			       request->path);
 	trace_reader_close(report.reader);
+	kinds_free(report.kinds);
 	return code;
 }
 

@@ -17,6 +17,7 @@ struct report {
 	const char *path;
 	struct trace_reader *reader;
 	size_t section, section_count;
+	struct kinds *kinds;
 	struct view_input input;
 	struct model *model;
 	struct model_totals totals;

@@ -6,9 +6,10 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "symbols/kinds.h"
 #include "symbols/symbols.h"
-#include "views/allocators.h"
 #include "views/chains.h"
+#include "views/roots.h"
 
 /* A hostile file can ask for 64 inlined frames on each of 2^32 stacks. */
 enum { NODES_MAX = 1 << 26 };
@@ -59,12 +60,10 @@ static int intern_function(struct names *names, const struct view_frame *frame, 
 		id = (uint32_t)names->function_count;
 		if (idmap_add(&names->function_map, hash, id))
 			return -ENOMEM;
-		bool named = frame->function != NULL;
 		names->functions[names->function_count++] = (struct names_function){
 			.function = frame->function,
 			.module = frame->module,
-			.is_allocator = named && allocators_is_entry(frame->function),
-			.is_root = named && allocators_is_root(frame->function),
+			.is_root = frame->function && roots_is_root(frame->function),
 		};
 	}
 	*ret_id = id;
@@ -81,11 +80,25 @@ static bool same_frame(const void *ctx, uint32_t id, const void *key)
 	       (have->function || have->address == wanted->address);
 }
 
+static void classify(struct names *names, struct view_frame *frame)
+{
+	struct kinds_answer answer = {.kind = KIND_UNKNOWN, .package = ""};
+	if (frame->module != module_mark)
+		answer = kinds_of(names->kinds, &(struct kinds_frame){
+							.function = frame->function,
+							.file = frame->file,
+							.module = frame->module,
+							.jit = frame->source == TRACE_SYM_JIT,
+						});
+	frame->kind = (uint8_t)answer.kind;
+	frame->package = answer.package;
+	frame->is_allocator = answer.kind == KIND_ALLOCATOR;
+}
+
 static int intern_frame(struct names *names, struct view_frame *frame, uint32_t *ret_id)
 {
 	if (intern_function(names, frame, &frame->function_id))
 		return -ENOMEM;
-	frame->is_allocator = names->functions[frame->function_id].is_allocator;
 	frame->is_root = names->functions[frame->function_id].is_root;
 	uint64_t hash = hash_pair(frame->function_id, hash_pair(frame->line, frame->inlined));
 	hash = hash_pair(hash, frame->function ? hash_string(frame->file) : frame->address);
@@ -99,6 +112,7 @@ static int intern_frame(struct names *names, struct view_frame *frame, uint32_t 
 		id = (uint32_t)names->frame_count;
 		if (idmap_add(&names->frame_map, hash, id))
 			return -ENOMEM;
+		classify(names, frame);
 		names->frames[names->frame_count++] = *frame;
 	}
 	*ret_id = id;
@@ -255,11 +269,19 @@ static int make_nodes(struct names *names, const struct view_input *input,
 
 int names_init(struct names *names, const struct view_input *input, struct tm_error *err)
 {
-	*names = (struct names){0};
+	*names = (struct names){.kinds = input->kinds};
 	struct chains chains;
-	int code = chains_init(&chains, input, &names->symbols, &names->found, err);
-	if (code)
+	int code = 0;
+	if (!names->kinds) {
+		code = kinds_new(&names->own_kinds, err);
+		names->kinds = names->own_kinds;
+	}
+	if (!code)
+		code = chains_init(&chains, input, &names->symbols, &names->found, err);
+	if (code) {
+		names_done(names);
 		return code;
+	}
 	struct ranges ranges = {0};
 	code = make_frames(names, input, &chains, &ranges);
 	if (code)
@@ -285,5 +307,6 @@ void names_done(struct names *names)
 	idmap_done(&names->node_map);
 	tm_free(names->found);
 	symbols_free(names->symbols);
+	kinds_free(names->own_kinds);
 	*names = (struct names){0};
 }

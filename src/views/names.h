@@ -14,7 +14,7 @@
 struct names_function {
 	const char *function; /* NULL = those without a name */
 	const char *module;
-	bool is_allocator, is_root;
+	bool is_root;
 };
 
 struct names_node {
@@ -38,6 +38,8 @@ struct names {
 	struct idmap frame_map, function_map, node_map;
 	struct symbols *symbols;
 	struct trace_symbol *found;
+	struct kinds *kinds;     /* of the input, or its own */
+	struct kinds *own_kinds; /* NULL: the input has them */
 };
 
 /* O(stacks). -ENOMEM; -EBADMSG for a stack that is its own ancestor; -EFBIG. */

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "model/model.h"
+#include "symbols/kinds.h"
 #include "trace/records.h"
 #include "trace/trace.h"
 
@@ -62,8 +63,9 @@ struct view_input { /* all borrowed; must outlive the view_data */
 	const struct trace_symbol *symbols; /* sorted by (module_id, address), innermost first */
 	size_t symbol_count;
 	size_t thread_count;
-	bool complete;  /* the section has its end, and so all its symbols */
-	bool no_lookup; /* do not look for missing names in the files of this machine */
+	bool complete;       /* the section has its end, and so all its symbols */
+	bool no_lookup;      /* do not look for missing names in the files of this machine */
+	struct kinds *kinds; /* rules of kinds; NULL = the built-in ones */
 };
 /* All of the reader's selected section but the model. */
 TM_MUST_CHECK int view_input_read(struct trace_reader *reader, struct view_input *ret_input,
@@ -84,9 +86,11 @@ struct view_frame {
 	uint32_t line, column;
 	uint64_t address;     /* in the ELF file; at run time when there is none */
 	uint32_t function_id; /* the same for all frames of this function of this module */
+	const char *package;  /* crate, library, npm package, Nim module; "" = unknown */
 	uint8_t source;       /* enum trace_symbol_source */
+	uint8_t kind;         /* enum frame_kind of symbols/kinds.h */
 	bool inlined;         /* into the next frame */
-	bool is_allocator;    /* an entry point of an allocator */
+	bool is_allocator;    /* its kind is KIND_ALLOCATOR */
 	bool is_root; /* main, _start, start_thread: what is outside of it is start-up code */
 };
 
