@@ -212,7 +212,7 @@ void report_stack_lines(const struct report *report, struct out *out)
 	size_t count;
 	const struct view_stack_row *rows = view_stacks(report->data, &count);
 	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < VIEW_FIGURE_COUNT; k++)
+		for (size_t k = 0; k < VIEW_SURVIVING_BLOCKS; k++)
 			text_print(&out->text, "%" PRIu64 "\t", rows[i].figures.of[k]);
 		uint32_t cursor = rows[i].stack;
 		const struct view_frame *frame;

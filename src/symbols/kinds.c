@@ -31,9 +31,9 @@ struct kinds {
 };
 
 static const char *const names[KIND_COUNT] = {
-	[KIND_UNKNOWN] = "unknown",   [KIND_APPLICATION] = "application",
-	[KIND_LIBRARY] = "library",   [KIND_STANDARD] = "standard",
-	[KIND_RUNTIME] = "runtime",   [KIND_ALLOCATOR] = "allocator",
+	[KIND_UNKNOWN] = "unknown", [KIND_APPLICATION] = "application",
+	[KIND_LIBRARY] = "library", [KIND_STANDARD] = "standard",
+	[KIND_RUNTIME] = "runtime", [KIND_ALLOCATOR] = "allocator",
 };
 
 const char *kinds_name(enum frame_kind kind)
@@ -195,8 +195,7 @@ static const struct rules_rule *find_rule(const struct kinds *kinds,
 	for (size_t i = 0; i < kinds->by_first_count[first]; i++) {
 		const struct rules_rule *rule = kinds->by_first[first][i];
 		if (match_text(&rule->function, plain) && match_path(&rule->file, frame->file) &&
-		    match_path(&rule->module, frame->module) &&
-		    match_text(&rule->package, package))
+		    match_path(&rule->module, frame->module) && match_text(&rule->package, package))
 			return rule;
 	}
 	return NULL;

@@ -83,11 +83,23 @@ static const struct place places[] = {
 	{.folder = "/share/cargo/registry/", .rule = NAME_VERSIONED, .kind = KIND_LIBRARY},
 	{.folder = "/library/std/src/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "std"},
 	{.folder = "/library/core/src/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "core"},
-	{.folder = "/library/alloc/src/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "alloc"},
-	{.folder = "/library/panic_unwind/src/", .rule = NAME_FIXED, .kind = KIND_RUNTIME, .name = "panic_unwind"},
-	{.folder = "/library/proc_macro/src/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "proc_macro"},
+	{.folder = "/library/alloc/src/",
+	 .rule = NAME_FIXED,
+	 .kind = KIND_STANDARD,
+	 .name = "alloc"},
+	{.folder = "/library/panic_unwind/src/",
+	 .rule = NAME_FIXED,
+	 .kind = KIND_RUNTIME,
+	 .name = "panic_unwind"},
+	{.folder = "/library/proc_macro/src/",
+	 .rule = NAME_FIXED,
+	 .kind = KIND_STANDARD,
+	 .name = "proc_macro"},
 	{.folder = "/library/test/src/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "test"},
-	{.folder = "/library/backtrace/src/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "backtrace"},
+	{.folder = "/library/backtrace/src/",
+	 .rule = NAME_FIXED,
+	 .kind = KIND_STANDARD,
+	 .name = "backtrace"},
 	{.folder = "/libstd/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "std"},
 	{.folder = "/libcore/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "core"},
 	{.folder = "/liballoc/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "alloc"},
@@ -98,13 +110,19 @@ static const struct place places[] = {
 	/* C and C++: compilers and systems */
 	{.folder = "/include/c++/v1/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "libc++"},
 	{.folder = "/include/c++/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "libstdc++"},
-	{.folder = "/libstdc++-v3/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "libstdc++"},
+	{.folder = "/libstdc++-v3/",
+	 .rule = NAME_FIXED,
+	 .kind = KIND_STANDARD,
+	 .name = "libstdc++"},
 	{.folder = "/libcxx/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "libc++"},
 	{.folder = "/libgcc/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "libgcc"},
 	{.folder = "/libsupc++/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "libstdc++"},
 	/* D */
 	{.folder = "/include/d/std/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "phobos"},
-	{.folder = "/include/d/core/", .rule = NAME_FIXED, .kind = KIND_RUNTIME, .name = "druntime"},
+	{.folder = "/include/d/core/",
+	 .rule = NAME_FIXED,
+	 .kind = KIND_RUNTIME,
+	 .name = "druntime"},
 	{.folder = "/include/d/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "phobos"},
 	{.folder = "/libdruntime/", .rule = NAME_FIXED, .kind = KIND_RUNTIME, .name = "druntime"},
 	{.folder = "/phobos/", .rule = NAME_FIXED, .kind = KIND_STANDARD, .name = "phobos"},
@@ -228,8 +246,8 @@ static bool ends_with(const char *text, const char *end)
 
 static bool is_system_folder(const char *path)
 {
-	static const char *const folders[] = {"/usr/lib", "/lib", "/usr/local/lib", "/nix/store/",
-					      "/snap/", "/opt/rh/"};
+	static const char *const folders[] = {"/usr/lib",    "/lib",   "/usr/local/lib",
+					      "/nix/store/", "/snap/", "/opt/rh/"};
 	for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
 		if (!strncmp(path, folders[i], strlen(folders[i])))
 			return true;
@@ -239,9 +257,9 @@ static bool is_system_folder(const char *path)
 /* "libfoo.so.1.2" -> "libfoo", "ld-linux-x86-64.so.2" -> "ld-linux-x86-64". */
 static void by_module(struct package *package, const char *module)
 {
-	static const char *const standard[] = {"libc",     "libm",      "libpthread", "libdl",
-					       "librt",    "libstdc++", "libc++",     "libgcc_s",
-					       "libc++abi"};
+	static const char *const standard[] = {"libc",   "libm",     "libpthread",
+					       "libdl",  "librt",    "libstdc++",
+					       "libc++", "libgcc_s", "libc++abi"};
 	const char *base = package_base_name(module);
 	const char *so = strstr(base, ".so");
 	if (*base == '[') {
@@ -343,7 +361,8 @@ static void by_nim(struct package *package, const char *file)
 static bool by_java_class(struct package *package, const char *function)
 {
 	const char *end = strstr(function, "::");
-	const char *begin = function + (*function == 'L' && end && end > function && end[-1] == ';');
+	const char *begin =
+		function + (*function == 'L' && end && end > function && end[-1] == ';');
 	const char *last = NULL;
 	for (const char *at = begin; end && at < end; at++) {
 		if (!is_word(*at) && !strchr("./$;", *at))

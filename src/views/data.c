@@ -10,7 +10,6 @@
 int view_input_read(struct trace_reader *reader, struct view_input *ret_input, struct tm_error *err)
 {
 	struct view_input input = {.complete = trace_reader_complete(reader)};
-	const struct trace_thread *threads;
 	int code = trace_reader_meta(reader, &input.meta, err);
 	if (!code)
 		code = trace_reader_end(reader, &input.end, err);
@@ -21,47 +20,67 @@ int view_input_read(struct trace_reader *reader, struct view_input *ret_input, s
 	if (!code)
 		code = trace_reader_symbols(reader, &input.symbols, &input.symbol_count, err);
 	if (!code)
-		code = trace_reader_threads(reader, &threads, &input.thread_count, err);
+		code = trace_reader_threads(reader, &input.threads, &input.thread_count, err);
 	if (!code)
 		*ret_input = input;
 	return code;
 }
 
-struct collect {
-	struct view_data *data;
-	uint32_t *row_of; /* by node, plus 1; 0 = none yet */
-	size_t room;
-};
-
-static struct view_stack_row *row_for(struct collect *collect, uint32_t node)
+int rows_begin(struct rows_builder *builder, struct view_data *data)
 {
-	struct view_data *data = collect->data;
-	if (collect->row_of[node])
-		return &data->rows[collect->row_of[node] - 1];
-	if (data->row_count == collect->room) {
-		size_t room = collect->room * 2 + 256;
-		void *grown = tm_grow_array(data->rows, room, sizeof *data->rows);
+	*builder = (struct rows_builder){.data = data};
+	builder->row_of = tm_alloc_array(data->names.node_count, sizeof *builder->row_of);
+	return builder->row_of ? 0 : -ENOMEM;
+}
+
+static struct view_stack_row *row_for(struct rows_builder *builder, uint32_t node)
+{
+	const struct names *names = &builder->data->names;
+	if (builder->row_of[node])
+		return &builder->rows[builder->row_of[node] - 1];
+	if (builder->count == builder->room) {
+		size_t room = builder->room * 2 + 256;
+		void *grown = tm_grow_array(builder->rows, room, sizeof *builder->rows);
 		if (!grown)
 			return NULL;
-		data->rows = grown;
-		collect->room = room;
+		builder->rows = grown;
+		builder->room = room;
 	}
-	struct view_stack_row *row = &data->rows[data->row_count++];
-	collect->row_of[node] = (uint32_t)data->row_count;
+	struct view_stack_row *row = &builder->rows[builder->count++];
+	builder->row_of[node] = (uint32_t)builder->count;
 	/* The empty stack has a site of its own, after all functions. */
-	uint32_t site = node ? data->names.nodes[node].site : (uint32_t)data->names.function_count;
+	uint32_t site = node ? names->nodes[node].site : (uint32_t)names->function_count;
 	*row = (struct view_stack_row){.stack = node, .site = site};
 	return row;
 }
 
-static int add_stack(void *ctx, const struct model_stack *stack)
+int rows_add(struct rows_builder *builder, uint32_t node, const struct view_figures *figures)
 {
-	struct collect *collect = ctx;
-	size_t known = collect->data->input.stack_count;
-	uint32_t node = stack->stack_id < known ? collect->data->names.node_of[stack->stack_id] : 0;
-	struct view_stack_row *row = row_for(collect, node);
+	struct view_stack_row *row = row_for(builder, node);
 	if (!row)
 		return -ENOMEM;
+	view_figures_add(&row->figures, figures);
+	return 0;
+}
+
+void rows_finish(struct rows_builder *builder, bool ok)
+{
+	tm_free(builder->row_of);
+	if (!ok) {
+		tm_free(builder->rows);
+		return;
+	}
+	tm_free(builder->data->rows);
+	builder->data->rows = builder->rows;
+	builder->data->row_count = builder->count;
+}
+
+static int add_stack(void *ctx, const struct model_stack *stack)
+{
+	struct rows_builder *builder = ctx;
+	const struct view_data *data = builder->data;
+	size_t known = data->input.stack_count;
+	uint32_t node = stack->stack_id < known ? data->names.node_of[stack->stack_id] : 0;
 	const struct view_figures figures = {{
 		[VIEW_ALLOCATIONS] = stack->allocations,
 		[VIEW_ALLOCATED_BYTES] = stack->allocated_bytes,
@@ -73,9 +92,10 @@ static int add_stack(void *ctx, const struct model_stack *stack)
 		[VIEW_PEAK_BYTES] = stack->peak_bytes,
 		[VIEW_UNFREED_BLOCKS] = stack->live_blocks,
 		[VIEW_UNFREED_BYTES] = stack->live_bytes,
+		[VIEW_SURVIVING_BLOCKS] = stack->live_blocks,
+		[VIEW_SURVIVING_BYTES] = stack->live_bytes,
 	}};
-	view_figures_add(&row->figures, &figures);
-	return 0;
+	return rows_add(builder, node, &figures);
 }
 
 int view_data_new(const struct view_input *input, struct view_data **ret_data, struct tm_error *err)
@@ -89,10 +109,11 @@ int view_data_new(const struct view_input *input, struct view_data **ret_data, s
 		tm_free(data);
 		return code;
 	}
-	struct collect collect = {.data = data};
-	collect.row_of = tm_alloc_array(data->names.node_count, sizeof *collect.row_of);
-	code = collect.row_of ? model_stacks(input->model, add_stack, &collect) : -ENOMEM;
-	tm_free(collect.row_of);
+	struct rows_builder builder;
+	code = rows_begin(&builder, data);
+	if (!code)
+		code = model_stacks(input->model, add_stack, &builder);
+	rows_finish(&builder, !code);
 	if (code) {
 		view_data_free(data);
 		return tm_fail(err, code, "out of memory");

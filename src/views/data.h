@@ -18,8 +18,24 @@ static inline void view_figures_add(struct view_figures *sum, const struct view_
 		sum->of[i] += more->of[i];
 }
 
+/*
+ * Rows of figures by stack_id, added up where stacks are one node. Takes the
+ * data's rows over when all were added.
+ */
+struct rows_builder {
+	struct view_data *data;
+	struct view_stack_row *rows;
+	uint32_t *row_of; /* by node, plus 1; 0 = none yet */
+	size_t count, room;
+};
+TM_MUST_CHECK int rows_begin(struct rows_builder *builder, struct view_data *data);
+TM_MUST_CHECK int rows_add(struct rows_builder *builder, uint32_t node,
+			   const struct view_figures *figures);
+/* Into the data, in place of its rows; or, after a failure, away with them. */
+void rows_finish(struct rows_builder *builder, bool ok);
+
 /* Fill functions of the views. */
 int sites_fill(const struct view *view, const struct view_data *data, struct view_rows *ret_rows,
 	       struct tm_error *err);
-int functions_fill(const struct view *view, const struct view_data *data,
-		   struct view_rows *ret_rows, struct tm_error *err);
+int groups_fill(const struct view *view, const struct view_data *data, struct view_rows *ret_rows,
+		struct tm_error *err);

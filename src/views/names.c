@@ -178,7 +178,7 @@ static bool same_node(const void *ctx, uint32_t id, const void *key)
 	return have->parent == wanted->parent && have->frame == wanted->frame;
 }
 
-static int intern_node(struct names *names, uint32_t parent, uint32_t frame, uint32_t *ret_id)
+int names_intern_node(struct names *names, uint32_t parent, uint32_t frame, uint32_t *ret_id)
 {
 	struct names_node node = {.parent = parent, .frame = frame};
 	uint64_t hash = hash_pair(parent, frame);
@@ -258,7 +258,7 @@ static int make_nodes(struct names *names, const struct view_input *input,
 		uint32_t node = names->node_of[input->stacks[i].parent_id];
 		uint32_t chain = chains->chain_of[i];
 		for (uint32_t k = ranges->first[chain + 1]; k-- > ranges->first[chain];) {
-			int code = intern_node(names, node, ranges->ids[k], &node);
+			int code = names_intern_node(names, node, ranges->ids[k], &node);
 			if (code)
 				return tm_fail(err, code, "too many stacks for the memory");
 		}

@@ -45,4 +45,7 @@ struct names {
 /* O(stacks). -ENOMEM; -EBADMSG for a stack that is its own ancestor; -EFBIG. */
 TM_MUST_CHECK int names_init(struct names *names, const struct view_input *input,
 			     struct tm_error *err);
+/* The node of a frame below a node, made if need be. -ENOMEM, -EFBIG. */
+TM_MUST_CHECK int names_intern_node(struct names *names, uint32_t parent, uint32_t frame,
+				    uint32_t *ret_id);
 void names_done(struct names *names);

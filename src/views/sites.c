@@ -19,16 +19,6 @@ static int by_site_then_size(const void *left, const void *right, void *ctx)
 	return (a->stack > b->stack) - (a->stack < b->stack);
 }
 
-static int by_size(const void *left, const void *right, void *ctx)
-{
-	const struct view_row *a = left, *b = right;
-	enum view_figure order = *(const enum view_figure *)ctx;
-	if (a->self.of[order] != b->self.of[order])
-		return a->self.of[order] > b->self.of[order] ? -1 : 1;
-	int names = strcmp(a->function ? a->function : "", b->function ? b->function : "");
-	return names ? names : strcmp(a->module, b->module);
-}
-
 /* Stacks that count for this view, sorted by site. Returns how many. */
 static size_t select_stacks(const struct view_data *data, enum view_figure order,
 			    struct view_stack_row *stacks)
@@ -96,8 +86,7 @@ int sites_fill(const struct view *view, const struct view_data *data, struct vie
 	}
 	add_figures(data, &rows, row_of_site);
 	tm_free(row_of_site);
-	enum view_figure order = view->order;
-	qsort_r(rows.rows, rows.count, sizeof *rows.rows, by_size, &order);
+	view_rows_sort(&rows, view);
 	*ret_rows = rows;
 	return 0;
 }

@@ -1,68 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "views/views.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "views/data.h"
 
-const struct view_column view_columns[VIEW_FIGURE_COUNT] = {
-	[VIEW_ALLOCATIONS] = {"allocations", "allocations", "allocation", VIEW_UNIT_COUNT},
-	[VIEW_ALLOCATED_BYTES] = {"allocated_bytes", "allocated", "allocated", VIEW_UNIT_BYTES},
-	[VIEW_FREES] = {"frees", "frees", "free", VIEW_UNIT_COUNT},
-	[VIEW_FREED_BYTES] = {"freed_bytes", "freed", "freed", VIEW_UNIT_BYTES},
-	[VIEW_TEMPORARY] = {"temporary_allocations", "temporary", "temporary", VIEW_UNIT_COUNT},
-	[VIEW_FAILED] = {"failed_allocations", "failed", "failed", VIEW_UNIT_COUNT},
-	[VIEW_PEAK_BLOCKS] = {"peak_allocations", "blocks at the peak", "block at the peak",
-			      VIEW_UNIT_COUNT},
-	[VIEW_PEAK_BYTES] = {"peak_bytes", "at the peak", "at the peak", VIEW_UNIT_BYTES},
-	[VIEW_UNFREED_BLOCKS] = {"unfreed_allocations", "unfreed blocks", "unfreed block",
-				 VIEW_UNIT_COUNT},
-	[VIEW_UNFREED_BYTES] = {"unfreed_bytes", "unfreed", "unfreed", VIEW_UNIT_BYTES},
-};
+#define SITES(view_name, view_title, first, second)                                \
+	{                                                                          \
+		.name = view_name, .title = view_title, .order = first,            \
+		.columns = {first, second}, .column_count = 2, .fill = sites_fill, \
+	}
+#define FLAT(view_name, view_title, by)                                              \
+	{                                                                            \
+		.name = view_name, .title = view_title, .order = VIEW_PEAK_BYTES,    \
+		.columns = {VIEW_PEAK_BYTES, VIEW_ALLOCATED_BYTES, VIEW_ALLOCATIONS, \
+			    VIEW_UNFREED_BYTES},                                     \
+		.column_count = 4, .flat = true, .group = by, .fill = groups_fill,   \
+	}
 
 const struct view view_list[] = {
-	{
-		.name = "peak",
-		.title = "Sites by their share of the peak",
-		.order = VIEW_PEAK_BYTES,
-		.columns = {VIEW_PEAK_BYTES, VIEW_PEAK_BLOCKS},
-		.column_count = 2,
-		.fill = sites_fill,
-	},
-	{
-		.name = "unfreed",
-		.title = "Sites by what they left unfreed",
-		.order = VIEW_UNFREED_BYTES,
-		.columns = {VIEW_UNFREED_BYTES, VIEW_UNFREED_BLOCKS},
-		.column_count = 2,
-		.fill = sites_fill,
-	},
-	{
-		.name = "allocations",
-		.title = "Sites by number of allocations",
-		.order = VIEW_ALLOCATIONS,
-		.columns = {VIEW_ALLOCATIONS, VIEW_ALLOCATED_BYTES},
-		.column_count = 2,
-		.fill = sites_fill,
-	},
-	{
-		.name = "temporary",
-		.title = "Sites by temporary allocations",
-		.order = VIEW_TEMPORARY,
-		.columns = {VIEW_TEMPORARY, VIEW_ALLOCATIONS},
-		.column_count = 2,
-		.fill = sites_fill,
-	},
-	{
-		.name = "functions",
-		.title = "Functions by what was live at the peak below them",
-		.order = VIEW_PEAK_BYTES,
-		.columns = {VIEW_PEAK_BYTES, VIEW_ALLOCATED_BYTES, VIEW_ALLOCATIONS,
-			    VIEW_UNFREED_BYTES},
-		.column_count = 4,
-		.fill = functions_fill,
-	},
+	SITES("peak", "Sites by their share of the peak", VIEW_PEAK_BYTES, VIEW_PEAK_BLOCKS),
+	SITES("unfreed", "Sites by what they left unfreed", VIEW_UNFREED_BYTES,
+	      VIEW_UNFREED_BLOCKS),
+	SITES("allocations", "Sites by number of allocations", VIEW_ALLOCATIONS,
+	      VIEW_ALLOCATED_BYTES),
+	SITES("temporary", "Sites by temporary allocations", VIEW_TEMPORARY, VIEW_ALLOCATIONS),
+	SITES("allocated", "Sites by allocated bytes", VIEW_ALLOCATED_BYTES, VIEW_ALLOCATIONS),
+	SITES("freed", "Sites by freed bytes", VIEW_FREED_BYTES, VIEW_FREES),
+	SITES("surviving", "Sites by what was allocated and survived", VIEW_SURVIVING_BYTES,
+	      VIEW_SURVIVING_BLOCKS),
+	FLAT("functions", "Functions", VIEW_GROUP_FUNCTION),
+	FLAT("lines", "Source lines", VIEW_GROUP_LINE),
+	FLAT("packages", "Packages", VIEW_GROUP_PACKAGE),
+	FLAT("modules", "Modules", VIEW_GROUP_MODULE),
+	FLAT("allocators", "Allocators", VIEW_GROUP_ALLOCATOR),
 };
 const size_t view_count = sizeof view_list / sizeof view_list[0];
 
@@ -80,9 +54,81 @@ int view_fill(const struct view *view, const struct view_data *data, struct view
 	return view->fill(view, data, ret_rows, err);
 }
 
+/* ---- order ---- */
+
+static uint64_t sort_figure(const struct view *view, const struct view_row *row)
+{
+	const struct view_figures *figures = view->flat ? &row->inclusive : &row->self;
+	switch (view->sort) {
+	case VIEW_SORT_FIGURE:
+		return figures->of[view->order];
+	case VIEW_SORT_SELF:
+		return row->self.of[view->order];
+	case VIEW_SORT_AVERAGE:
+		return view_average(figures, view->order);
+	case VIEW_SORT_NAME:
+		return 0;
+	}
+	return 0;
+}
+
+static int by_text(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+static int by_name(const struct view_row *a, const struct view_row *b)
+{
+	int order = by_text(a->package, b->package);
+	if (!order)
+		order = by_text(a->function, b->function);
+	if (!order)
+		order = by_text(a->module, b->module);
+	if (!order)
+		order = by_text(a->file, b->file);
+	return order ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+static int compare_rows(const void *left, const void *right, void *ctx)
+{
+	const struct view_row *a = left, *b = right;
+	const struct view *view = ctx;
+	uint64_t x = sort_figure(view, a), y = sort_figure(view, b);
+	if (x == y && view->flat && view->sort != VIEW_SORT_NAME) {
+		x = a->inclusive.of[VIEW_ALLOCATED_BYTES];
+		y = b->inclusive.of[VIEW_ALLOCATED_BYTES];
+	}
+	return x != y ? (x > y ? -1 : 1) : by_name(a, b);
+}
+
+void view_rows_sort(struct view_rows *rows, const struct view *view)
+{
+	struct view by = *view;
+	qsort_r(rows->rows, rows->count, sizeof *rows->rows, compare_rows, &by);
+}
+
 void view_rows_done(struct view_rows *rows)
 {
 	tm_free(rows->rows);
 	tm_free(rows->stacks);
 	*rows = (struct view_rows){0};
+}
+
+void view_row_name(struct text *out, const struct view *view, const struct view_row *row)
+{
+	bool by_module = view->flat && view->group == VIEW_GROUP_MODULE;
+	bool by_package = view->flat && view->group == VIEW_GROUP_PACKAGE;
+	bool by_allocator = view->flat && view->group == VIEW_GROUP_ALLOCATOR;
+	if (by_package)
+		text_put(out, row->package && row->package[0] ? row->package : "[unknown]");
+	else if (by_module)
+		text_put(out, view_module_name(row->module));
+	else if (row->function)
+		text_put(out, row->function);
+	else if (by_allocator)
+		text_put(out, "[called directly]");
+	else
+		text_print(out, "[functions without a name in %s]", view_module_name(row->module));
+	if (row->file)
+		text_print(out, " %s:%" PRIu32, view_module_name(row->file), row->line);
 }

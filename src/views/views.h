@@ -10,6 +10,10 @@
  *   site   a function that allocates: the innermost frame of a stack that is not
  *          an entry point of an allocator
  *   self   figures of the stacks whose site a function is
+ *   flat   a view of groups of frames (functions, lines, ...) beside each other
+ *
+ * views/tree.h has call trees, views/callers.h one function with its neighbours,
+ * views/select.h ranges and filters, views/buckets.h sizes and lifetimes.
  *
  * Not thread-safe. Everything returned is borrowed from the struct view_data
  * unless said otherwise.
@@ -17,38 +21,12 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/text.h"
 #include "model/model.h"
 #include "symbols/kinds.h"
 #include "trace/records.h"
 #include "trace/trace.h"
-
-/* ---- figures and columns ---- */
-
-enum view_figure {
-	VIEW_ALLOCATIONS,
-	VIEW_ALLOCATED_BYTES,
-	VIEW_FREES,
-	VIEW_FREED_BYTES,
-	VIEW_TEMPORARY,
-	VIEW_FAILED,
-	VIEW_PEAK_BLOCKS,
-	VIEW_PEAK_BYTES,
-	VIEW_UNFREED_BLOCKS,
-	VIEW_UNFREED_BYTES,
-	VIEW_FIGURE_COUNT,
-};
-struct view_figures {
-	uint64_t of[VIEW_FIGURE_COUNT];
-};
-enum view_unit { VIEW_UNIT_COUNT, VIEW_UNIT_BYTES };
-struct view_column {
-	const char *key;   /* in JSON and other exports */
-	const char *title; /* for people, after a number */
-	const char *one;   /* the same after a 1 */
-	enum view_unit unit;
-};
-/* By enum view_figure. */
-extern const struct view_column view_columns[VIEW_FIGURE_COUNT];
+#include "views/figures.h"
 
 /* ---- the facts of a section ---- */
 
@@ -62,6 +40,7 @@ struct view_input { /* all borrowed; must outlive the view_data */
 	size_t module_count;
 	const struct trace_symbol *symbols; /* sorted by (module_id, address), innermost first */
 	size_t symbol_count;
+	const struct trace_thread *threads; /* by thread_id */
 	size_t thread_count;
 	bool complete;       /* the section has its end, and so all its symbols */
 	bool no_lookup;      /* do not look for missing names in the files of this machine */
@@ -72,10 +51,20 @@ TM_MUST_CHECK int view_input_read(struct trace_reader *reader, struct view_input
 				  struct tm_error *err);
 
 struct view_data;
-/* Names and merges the stacks; O(stacks). -ENOMEM, -EBADMSG for ids that make no sense. */
+/*
+ * Names and merges the stacks; figures are those of the whole run. O(stacks).
+ * -ENOMEM, -EBADMSG for ids that make no sense.
+ */
 TM_MUST_CHECK int view_data_new(const struct view_input *input, struct view_data **ret_data,
 				struct tm_error *err);
 struct view_data *view_data_free(struct view_data *data);
+/*
+ * Leaves frames of some kinds (bit 1u << enum frame_kind) out of all stacks, and
+ * joins those that are then alike. Of a stack that has no others the innermost
+ * stays. Cannot be undone; names for filters must be asked for before. On failure
+ * the data is as it was. -ENOMEM. O(stacks).
+ */
+TM_MUST_CHECK int view_data_fold(struct view_data *data, unsigned kinds, struct tm_error *err);
 
 /* ---- frames ---- */
 
@@ -111,10 +100,14 @@ struct view_stack_row {
 	struct view_figures figures;
 };
 struct view_row {
+	/* What it is the row of; only what tells it apart is set (see view_row_name()). */
 	const char *function; /* NULL = no name */
 	const char *module;
+	const char *file; /* NULL = unknown */
+	uint32_t line;
+	const char *package; /* "" = unknown */
 	struct view_figures self;
-	struct view_figures inclusive;       /* filled by the view "functions" only */
+	struct view_figures inclusive;       /* filled by flat views only */
 	const struct view_stack_row *stacks; /* the largest first; of sites only */
 	size_t stack_count;
 };
@@ -124,12 +117,30 @@ struct view_rows {
 	struct view_stack_row *stacks; /* what the rows point into */
 };
 
+enum view_group {
+	VIEW_GROUP_FUNCTION,
+	VIEW_GROUP_LINE,
+	VIEW_GROUP_PACKAGE,
+	VIEW_GROUP_MODULE,
+	VIEW_GROUP_ALLOCATOR,
+};
+enum view_sort {
+	VIEW_SORT_FIGURE, /* by the order, the largest first; flat: inclusive */
+	VIEW_SORT_SELF,   /* flat: by the order, self */
+	VIEW_SORT_AVERAGE,
+	VIEW_SORT_NAME,
+};
+
+/* To sort or order otherwise, fill a changed copy of the descriptor. */
 struct view {
 	const char *name;  /* "peak" */
 	const char *title; /* "Sites by their share of the peak" */
 	enum view_figure order;
 	enum view_figure columns[4]; /* what to show beside the name, the first is the order */
 	size_t column_count;
+	bool flat;             /* groups with self and inclusive figures; else sites with stacks */
+	enum view_group group; /* of a flat view */
+	enum view_sort sort;
 	int (*fill)(const struct view *view, const struct view_data *data,
 		    struct view_rows *ret_rows, struct tm_error *err);
 };
@@ -138,10 +149,14 @@ extern const size_t view_count;
 
 /* NULL if there is none of that name. */
 const struct view *view_find(const char *name);
-/* Rows with 0 in the view's order are left out (not by "functions"). -ENOMEM. */
+/* Rows with 0 in the view's order are left out (not by flat views). -ENOMEM. */
 TM_MUST_CHECK int view_fill(const struct view *view, const struct view_data *data,
 			    struct view_rows *ret_rows, struct tm_error *err);
+/* By another sort or order of the view; what is equal, by name. */
+void view_rows_sort(struct view_rows *rows, const struct view *view);
 void view_rows_done(struct view_rows *rows);
+/* For people: "cart_add", "cart_add cart.c:10", "libfoo.so"; never "". */
+void view_row_name(struct text *out, const struct view *view, const struct view_row *row);
 
 /* Every stack with its figures, in order of appearance. */
 const struct view_stack_row *view_stacks(const struct view_data *data, size_t *ret_count);

@@ -28,8 +28,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	name_from(data, size, 0, function);
 	name_from(data, size, 7, file);
 	for (int jit = 0; jit < 2; jit++)
-		kinds_of(kinds, &(struct kinds_frame){
-					.function = function, .file = file, .module = file, .jit = jit});
+		kinds_of(kinds,
+			 &(struct kinds_frame){
+				 .function = function, .file = file, .module = file, .jit = jit});
 	kinds_of(kinds, &(struct kinds_frame){.function = function, .module = file});
 	kinds_free(kinds);
 	return 0;

@@ -53,8 +53,8 @@ static void cpp(void)
 		 KIND_ALLOCATOR, "libc", false},
 		{"qsort_r", "./stdlib/msort.c", "/usr/lib/x86_64-linux-gnu/libc.so.6",
 		 KIND_STANDARD, "libc", false},
-		{"__libc_start_main", NULL, "/lib/x86_64-linux-gnu/libc.so.6", KIND_RUNTIME,
-		 "libc", false},
+		{"__libc_start_main", NULL, "/lib/x86_64-linux-gnu/libc.so.6", KIND_RUNTIME, "libc",
+		 false},
 		{"_start", NULL, "/home/u/prog", KIND_RUNTIME, "prog", false},
 		{"main", "/home/u/src/main.cc", "/home/u/prog", KIND_APPLICATION, "prog", false},
 		{"main", NULL, "/usr/bin/sqlite3", KIND_APPLICATION, "sqlite3", false},
@@ -124,9 +124,8 @@ static void rust(void)
 		 false},
 		{"git_dep::run", "/home/u/.cargo/git/checkouts/git-dep-0b1c2d3e4f5a6b7c/1a2b/x.rs",
 		 "/t/app", KIND_LIBRARY, "git-dep", false},
-		{"tokio::runtime::task::raw::poll",
-		 REGISTRY "tokio-1.28.0/src/runtime/task/raw.rs", "/t/app", KIND_RUNTIME, "tokio",
-		 false},
+		{"tokio::runtime::task::raw::poll", REGISTRY "tokio-1.28.0/src/runtime/task/raw.rs",
+		 "/t/app", KIND_RUNTIME, "tokio", false},
 		{"tokio::fs::read::read", REGISTRY "tokio-1.28.0/src/fs/read.rs", "/t/app",
 		 KIND_LIBRARY, "tokio", false},
 		{"<futures_util::future::map::Map<Fut,F> as core::future::future::Future>::poll",
@@ -291,8 +290,9 @@ static void default_file(void)
 	REQUIRE(!kinds_new(&kinds, NULL));
 	setenv("XDG_CONFIG_HOME", folder, 1);
 	CHECK(!kinds_read_default(kinds, &err));
-	snprintf(path, sizeof path, "mkdir %s/tidemark && echo 'runtime function go' >%s/tidemark/kinds",
-		 folder, folder);
+	snprintf(path, sizeof path,
+		 "mkdir %s/tidemark && echo 'runtime function go' >%s/tidemark/kinds", folder,
+		 folder);
 	REQUIRE(system(path) == 0);
 	CHECK(!kinds_read_default(kinds, &err));
 	CHECK(kinds_of(kinds, &(struct kinds_frame){.function = "go", .module = "/x"}).kind ==
@@ -316,7 +316,8 @@ static void hostile_names(void)
 			name[k] = fills[i][k % bytes];
 		name[BYTES] = '\0';
 		struct kinds_answer answer = kinds_of(
-			kinds, &(struct kinds_frame){.function = name, .file = name, .module = name});
+			kinds,
+			&(struct kinds_frame){.function = name, .file = name, .module = name});
 		CHECK(strlen(answer.package) < 128);
 		CHECK(answer.kind < KIND_COUNT);
 	}

@@ -2,149 +2,11 @@
 /* Sites, functions and the resident set of a small heap whose figures are written here. */
 #include "base/memory.h"
 #include "harness/tap.h"
-#include "views/views.h"
+#include "shop_heap.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#define BIAS       UINT64_C(0x500000)
-#define AT(offset) (BIAS + (offset) + 1) /* a return address */
-
-static const struct trace_module modules[] = {
-	{0},
-	{.module_id = 1, .bias = BIAS, .path = "/opt/app/shop"},
-	{.module_id = 2, .bias = 0x900000, .path = "/usr/lib/libwidget.so.3"},
-};
-
-/*
- * main ─┬─ cart_add (line 10) ── operator new        stack 3: 2 x 100 bytes
- *       ├─ cart_add (line 10, another address) ── new  stack 5: 1 x 50 bytes
- *       ├─ render ── [inlined draw] ── malloc caller   stack 6: 4 x 10 bytes, temporary
- *       ├─ walk ── walk ── walk                        stack 9: 1 x 7 bytes
- *       └─ a stripped library, without names           stack 10: 1 x 1000 bytes, freed
- */
-static const struct trace_stack stacks[] = {
-	{0},
-	{.parent_id = 0, .module_id = 1, .pc = AT(0x100)},  /* 1 main */
-	{.parent_id = 1, .module_id = 1, .pc = AT(0x200)},  /* 2 cart_add */
-	{.parent_id = 2, .module_id = 1, .pc = AT(0x300)},  /* 3 operator new */
-	{.parent_id = 1, .module_id = 1, .pc = AT(0x208)},  /* 4 cart_add, the same line */
-	{.parent_id = 4, .module_id = 1, .pc = AT(0x300)},  /* 5 operator new */
-	{.parent_id = 1, .module_id = 1, .pc = AT(0x400)},  /* 6 draw inlined into render */
-	{.parent_id = 1, .module_id = 1, .pc = AT(0x500)},  /* 7 walk */
-	{.parent_id = 7, .module_id = 1, .pc = AT(0x500)},  /* 8 walk */
-	{.parent_id = 8, .module_id = 1, .pc = AT(0x500)},  /* 9 walk */
-	{.parent_id = 1, .module_id = 2, .pc = 0x900777},   /* 10 no name */
-	{.parent_id = 1, .module_id = 0, .pc = 0x7f001234}, /* 11 anonymous code */
-	{.parent_id = 11, .module_id = TRACE_MODULE_MARK, .pc = TRACE_MARK_CUT}, /* 12 */
-};
-enum { STACKS = sizeof stacks / sizeof stacks[0] };
-
-static const struct trace_symbol symbols[] = {
-	{.module_id = 1, .address = BIAS + 0x100, .function = "main", .source = TRACE_SYM_SYMTAB},
-	{.module_id = 1,
-	 .address = BIAS + 0x200,
-	 .function = "cart_add",
-	 .file = "cart.c",
-	 .line = 10,
-	 .source = TRACE_SYM_DWARF},
-	{.module_id = 1,
-	 .address = BIAS + 0x208,
-	 .function = "cart_add",
-	 .file = "cart.c",
-	 .line = 10,
-	 .source = TRACE_SYM_DWARF},
-	{.module_id = 1,
-	 .address = BIAS + 0x300,
-	 .function = "operator new(unsigned long)",
-	 .source = TRACE_SYM_DYNSYM},
-	{.module_id = 1,
-	 .address = BIAS + 0x400,
-	 .function = "draw",
-	 .file = "draw.h",
-	 .line = 3,
-	 .inlined = 1,
-	 .source = TRACE_SYM_DWARF},
-	{.module_id = 1,
-	 .address = BIAS + 0x400,
-	 .function = "render",
-	 .file = "page.c",
-	 .line = 77,
-	 .source = TRACE_SYM_DWARF},
-	{.module_id = 1, .address = BIAS + 0x500, .function = "walk", .source = TRACE_SYM_SYMTAB},
-};
-
-static const struct trace_meta run_meta = {.program = "/opt/app/shop", .source = "run"};
-static const struct trace_end no_end;
-
-struct heap {
-	struct model *model;
-	struct view_input input;
-	uint64_t time_ns;
-};
-
-static void event(struct heap *heap, enum trace_op op, uint64_t address, uint64_t size,
-		  uint32_t stack)
-{
-	struct trace_event one = {
-		.time_ns = heap->time_ns += 10,
-		.address = address,
-		.size_bytes = size,
-		.block_id = TRACE_NO_BLOCK,
-		.stack_id = stack,
-		.op = (uint8_t)op,
-	};
-	REQUIRE(model_apply(heap->model, &one, 1, NULL) == 0);
-}
-
-static void make_heap(struct heap *heap)
-{
-	*heap = (struct heap){0};
-	REQUIRE(model_new(&(struct model_options){0}, &heap->model, NULL) == 0);
-	event(heap, TRACE_ALLOC, 0x1000, 100, 3);
-	event(heap, TRACE_ALLOC, 0x2000, 100, 3);
-	event(heap, TRACE_ALLOC, 0x3000, 50, 5);
-	for (int i = 0; i < 4; i++) {
-		event(heap, TRACE_ALLOC, 0x4000, 10, 6);
-		event(heap, TRACE_FREE, 0x4000, 0, 0);
-	}
-	event(heap, TRACE_ALLOC, 0x5000, 7, 9);
-	event(heap, TRACE_ALLOC, 0x6000, 1000, 10); /* the peak: 257 + 1000 */
-	event(heap, TRACE_FREE, 0x6000, 0, 0);
-	event(heap, TRACE_FREE, 0x1000, 0, 0);
-	event(heap, TRACE_ALLOC, 0x7000, 20, 12);
-	heap->input = (struct view_input){
-		.model = heap->model,
-		.meta = &run_meta,
-		.end = &no_end,
-		.stacks = stacks,
-		.stack_count = STACKS,
-		.modules = modules,
-		.module_count = 3,
-		.symbols = symbols,
-		.symbol_count = sizeof symbols / sizeof symbols[0],
-		.thread_count = 1,
-		.complete = true,
-	};
-}
-
-static struct view_data *load(struct heap *heap)
-{
-	struct view_data *data = NULL;
-	struct tm_error err = {0};
-	make_heap(heap);
-	if (view_data_new(&heap->input, &data, &err))
-		tap_note("%s", err.text);
-	REQUIRE(data);
-	return data;
-}
-
-static void unload(struct heap *heap, struct view_data *data)
-{
-	view_data_free(data);
-	model_free(heap->model);
-}
 
 static struct view_rows fill(const struct view_data *data, const char *name)
 {
@@ -164,8 +26,8 @@ static void check_row(const struct view_row *row, const char *function, enum vie
 
 static void peak(void)
 {
-	struct heap heap;
-	struct view_data *data = load(&heap);
+	struct shop heap;
+	struct view_data *data = shop_load(&heap);
 	struct view_rows rows = fill(data, "peak");
 	REQUIRE(rows.count == 3);
 	check_row(&rows.rows[0], "(none)", VIEW_PEAK_BYTES, 1000);
@@ -178,14 +40,14 @@ static void peak(void)
 	model_totals(heap.model, &totals);
 	CHECK_EQ_U64(totals.peak_bytes, 1000 + 250 + 7);
 	view_rows_done(&rows);
-	unload(&heap, data);
+	shop_unload(&heap, data);
 }
 
 /* Two addresses of one line are one stack for a reader. */
 static void merged_stacks(void)
 {
-	struct heap heap;
-	struct view_data *data = load(&heap);
+	struct shop heap;
+	struct view_data *data = shop_load(&heap);
 	struct view_rows rows = fill(data, "unfreed");
 	REQUIRE(rows.count == 3);
 	check_row(&rows.rows[0], "cart_add", VIEW_UNFREED_BYTES, 150);
@@ -202,13 +64,13 @@ static void merged_stacks(void)
 	}
 	CHECK(!view_next_frame(data, &cursor));
 	view_rows_done(&rows);
-	unload(&heap, data);
+	shop_unload(&heap, data);
 }
 
 static void temporary(void)
 {
-	struct heap heap;
-	struct view_data *data = load(&heap);
+	struct shop heap;
+	struct view_data *data = shop_load(&heap);
 	struct view_rows rows = fill(data, "temporary");
 	/* The inlined function is the site. The free of 1000 bytes follows its allocation, too. */
 	REQUIRE(rows.count == 2);
@@ -222,7 +84,7 @@ static void temporary(void)
 	CHECK_STR(frame->function, "render");
 	CHECK_EQ_U64(frame->line, 77);
 	view_rows_done(&rows);
-	unload(&heap, data);
+	shop_unload(&heap, data);
 }
 
 static const struct view_row *find_row(const struct view_rows *rows, const char *function)
@@ -236,8 +98,8 @@ static const struct view_row *find_row(const struct view_rows *rows, const char 
 
 static void functions(void)
 {
-	struct heap heap;
-	struct view_data *data = load(&heap);
+	struct shop heap;
+	struct view_data *data = shop_load(&heap);
 	struct view_rows rows = fill(data, "functions");
 	const struct view_row *row = find_row(&rows, "main");
 	CHECK_EQ_U64(row->inclusive.of[VIEW_ALLOCATIONS], 3 + 4 + 1 + 1 + 1);
@@ -255,13 +117,13 @@ static void functions(void)
 	CHECK_EQ_U64(row->self.of[VIEW_ALLOCATIONS], 0);
 	CHECK_STR(rows.rows[0].function, "main");
 	view_rows_done(&rows);
-	unload(&heap, data);
+	shop_unload(&heap, data);
 }
 
 static void odd_frames(void)
 {
-	struct heap heap;
-	struct view_data *data = load(&heap);
+	struct shop heap;
+	struct view_data *data = shop_load(&heap);
 	size_t count, found = 0;
 	const struct view_stack_row *rows = view_stacks(data, &count);
 	for (size_t i = 0; i < count; i++) {
@@ -280,36 +142,36 @@ static void odd_frames(void)
 		}
 	}
 	CHECK_EQ_U64(found, 2);
-	unload(&heap, data);
+	shop_unload(&heap, data);
 }
 
 static void damaged(void)
 {
-	struct heap heap;
+	struct shop heap;
 	struct view_data *data = NULL;
 	struct tm_error err = {0};
-	struct trace_stack bad[STACKS];
-	make_heap(&heap);
-	memcpy(bad, stacks, sizeof bad);
+	struct trace_stack bad[SHOP_STACKS];
+	shop_make(&heap);
+	memcpy(bad, shop_stacks, sizeof bad);
 	bad[2].parent_id = 2;
 	heap.input.stacks = bad;
 	CHECK_EQ_I64(view_data_new(&heap.input, &data, &err), -EBADMSG);
 	CHECK_HAS(err.text, "stack 2");
 	/* Ids beyond what the trace holds stay unnamed. */
-	memcpy(bad, stacks, sizeof bad);
+	memcpy(bad, shop_stacks, sizeof bad);
 	bad[3].module_id = 77;
 	heap.input.stack_count = 5;
 	REQUIRE(view_data_new(&heap.input, &data, &err) == 0);
 	struct view_rows rows = fill(data, "allocations");
 	CHECK(rows.count > 0);
 	view_rows_done(&rows);
-	unload(&heap, data);
+	shop_unload(&heap, data);
 }
 
 static void memory_runs_out(void)
 {
-	struct heap heap;
-	make_heap(&heap);
+	struct shop heap;
+	shop_make(&heap);
 	int code = -1;
 	for (long n = 0; n < 500 && code; n++) {
 		struct view_data *data = NULL;
@@ -328,7 +190,7 @@ static void memory_runs_out(void)
 	model_free(heap.model);
 }
 
-static void sample(struct heap *heap, uint64_t rss, uint64_t anon, uint64_t agent)
+static void sample(struct shop *heap, uint64_t rss, uint64_t anon, uint64_t agent)
 {
 	const struct trace_sample one = {.time_ns = heap->time_ns += 10,
 					 .rss_bytes = rss,
@@ -339,8 +201,8 @@ static void sample(struct heap *heap, uint64_t rss, uint64_t anon, uint64_t agen
 
 static void rss(void)
 {
-	struct heap heap;
-	make_heap(&heap);
+	struct shop heap;
+	shop_make(&heap);
 	sample(&heap, 90 << 20, 64 << 20, 4 << 20);
 	struct view_data *data = NULL;
 	REQUIRE(view_data_new(&heap.input, &data, NULL) == 0);
@@ -355,7 +217,7 @@ static void rss(void)
 	CHECK_EQ_U64(rss_now.explained_bytes, 1257);
 	REQUIRE(rss_now.cause);
 	CHECK_HAS(rss_now.cause, "linked into the program");
-	unload(&heap, data);
+	shop_unload(&heap, data);
 }
 
 static void rss_causes(void)
@@ -368,12 +230,12 @@ static void rss_causes(void)
 		{"/usr/bin/node", "attach", "attached late"},
 	};
 	for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
-		struct heap heap;
+		struct shop heap;
 		struct view_data *data = NULL;
 		struct view_rss rss_now;
 		const struct trace_meta meta = {.source = runs[i].source};
 		const struct trace_module one[] = {{0}, {.module_id = 1, .path = runs[i].path}};
-		make_heap(&heap);
+		shop_make(&heap);
 		sample(&heap, 90 << 20, 64 << 20, 0);
 		heap.input.meta = &meta;
 		heap.input.modules = one;
@@ -382,15 +244,15 @@ static void rss_causes(void)
 		view_rss(data, &rss_now);
 		CHECK_HAS(rss_now.cause, runs[i].cause);
 		CHECK(rss_now.advice != NULL);
-		unload(&heap, data);
+		shop_unload(&heap, data);
 	}
 }
 
 static void rss_explained(void)
 {
-	struct heap heap;
-	make_heap(&heap);
-	event(&heap, TRACE_ALLOC, 0x100000, 40 << 20, 3);
+	struct shop heap;
+	shop_make(&heap);
+	shop_event(&heap, TRACE_ALLOC, 0x100000, 40 << 20, 3);
 	sample(&heap, 50 << 20, 42 << 20, 1 << 20);
 	struct view_data *data = NULL;
 	struct view_rss rss_now;
@@ -399,7 +261,7 @@ static void rss_explained(void)
 	CHECK(rss_now.known);
 	CHECK(!rss_now.cause);
 	CHECK(!rss_now.advice);
-	unload(&heap, data);
+	shop_unload(&heap, data);
 }
 
 static const struct tap_case cases[] = {

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flat lists: every function, line, package, module or allocator, with what was
+ * allocated by it (self) and below it (inclusive).
+ *
+ * A group is what its frames have in common. Self figures are those of the stacks
+ * whose site is in the group; inclusive ones of the stacks that have a frame in
+ * it, each stack once. For allocators both are those of the stacks that
+ * came in through it.
+ */
+#include <errno.h>
+
+#include "base/memory.h"
+#include "views/data.h"
+#include "views/rowset.h"
+
+enum { NO_GROUP = UINT32_MAX };
+
+struct groups {
+	struct row_set set; /* by group */
+	uint32_t *of_frame; /* by frame; NO_GROUP = none */
+	uint32_t direct;    /* allocators: the group of the stacks without one; NO_GROUP = none */
+};
+
+/* What a frame's group is told apart by. False: the frame has none. */
+static bool key_of(enum view_group group, const struct view_frame *frame, struct view_row *key)
+{
+	*key = (struct view_row){0};
+	switch (group) {
+	case VIEW_GROUP_ALLOCATOR:
+		if (!frame->is_allocator)
+			return false;
+		/* fall through */
+	case VIEW_GROUP_FUNCTION:
+		key->function = frame->function;
+		key->module = frame->module;
+		return true;
+	case VIEW_GROUP_LINE:
+		key->function = frame->function;
+		key->module = frame->module;
+		key->file = frame->file;
+		key->line = frame->file ? frame->line : 0;
+		return true;
+	case VIEW_GROUP_PACKAGE:
+		key->package = frame->package ? frame->package : "";
+		return true;
+	case VIEW_GROUP_MODULE:
+		key->module = frame->module;
+		return true;
+	}
+	return false;
+}
+
+static int make_groups(struct groups *groups, const struct view_data *data, enum view_group group)
+{
+	const struct names *names = &data->names;
+	groups->of_frame = tm_alloc_array(names->frame_count, sizeof *groups->of_frame);
+	if (!groups->of_frame)
+		return -ENOMEM;
+	struct view_row key;
+	for (size_t i = 0; i < names->frame_count; i++) {
+		groups->of_frame[i] = NO_GROUP;
+		if (key_of(group, &names->frames[i], &key) &&
+		    row_set_intern(&groups->set, &key, &groups->of_frame[i]))
+			return -ENOMEM;
+	}
+	groups->direct = NO_GROUP;
+	key = (struct view_row){.module = ""};
+	return group == VIEW_GROUP_ALLOCATOR ? row_set_intern(&groups->set, &key, &groups->direct)
+					     : 0;
+}
+
+/* An allocator's entry points call each other; the outermost is what the program called. */
+static void add_to_allocator(const struct view_data *data, const struct groups *groups,
+			     const struct view_stack_row *stack)
+{
+	const struct names *names = &data->names;
+	uint32_t group = groups->direct;
+	for (uint32_t node = stack->stack; node; node = names->nodes[node].parent) {
+		uint32_t frame = names->nodes[node].frame;
+		if (!names->frames[frame].is_allocator)
+			break;
+		group = groups->of_frame[frame];
+	}
+	view_figures_add(&groups->set.rows[group].self, &stack->figures);
+	view_figures_add(&groups->set.rows[group].inclusive, &stack->figures);
+}
+
+/* seen[group] == stack: a group that recurs on a stack counts once. */
+static void add_stack(const struct view_data *data, const struct groups *groups,
+		      const struct view_stack_row *stack, uint32_t *seen)
+{
+	const struct names *names = &data->names;
+	bool site_found = false;
+	for (uint32_t node = stack->stack; node; node = names->nodes[node].parent) {
+		uint32_t frame = names->nodes[node].frame, group = groups->of_frame[frame];
+		bool is_site = !site_found && (!names->nodes[stack->stack].has_site ||
+					       !names->frames[frame].is_allocator);
+		if (is_site)
+			view_figures_add(&groups->set.rows[group].self, &stack->figures);
+		site_found |= is_site;
+		if (seen[group] == stack->stack)
+			continue;
+		seen[group] = stack->stack;
+		view_figures_add(&groups->set.rows[group].inclusive, &stack->figures);
+	}
+}
+
+static bool is_used(const struct view_row *row)
+{
+	const struct view_figures *f = &row->inclusive;
+	for (size_t i = 0; i < VIEW_FIGURE_COUNT; i++)
+		if (f->of[i])
+			return true;
+	return false;
+}
+
+static void take_rows(struct groups *groups, const struct view *view, struct view_rows *ret_rows)
+{
+	struct row_set *set = &groups->set;
+	size_t count = 0;
+	for (size_t i = 0; i < set->count; i++)
+		if (is_used(&set->rows[i]))
+			set->rows[count++] = set->rows[i];
+	set->count = count;
+	row_set_take(set, ret_rows);
+	view_rows_sort(ret_rows, view);
+}
+
+int groups_fill(const struct view *view, const struct view_data *data, struct view_rows *ret_rows,
+		struct tm_error *err)
+{
+	struct groups groups = {0};
+	int code = make_groups(&groups, data, view->group);
+	uint32_t *seen = code ? NULL : tm_alloc_array(groups.set.count, sizeof *seen);
+	for (size_t i = 0; seen && i < data->row_count; i++) {
+		if (view->group == VIEW_GROUP_ALLOCATOR)
+			add_to_allocator(data, &groups, &data->rows[i]);
+		else
+			add_stack(data, &groups, &data->rows[i], seen);
+	}
+	if (seen)
+		take_rows(&groups, view, ret_rows);
+	else
+		code = tm_fail(err, -ENOMEM, "out of memory");
+	tm_free(seen);
+	row_set_done(&groups.set);
+	tm_free(groups.of_frame);
+	return code;
+}
