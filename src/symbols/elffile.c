@@ -69,10 +69,17 @@ static int finish_open(struct elffile *file, const char *name, struct tm_error *
 
 int elffile_open(struct elffile *file, const char *root, const char *path, struct tm_error *err)
 {
-	*file = (struct elffile){.fd = -1};
 	int fd = host_open(root, path);
-	if (fd < 0)
-		return tm_fail(err, fd, "'%s%s' cannot be opened: %s", root, path, strerror(-fd));
+	if (fd >= 0)
+		return elffile_open_fd(file, fd, root, path, err);
+	*file = (struct elffile){.fd = -1};
+	return tm_fail(err, fd, "'%s%s' cannot be opened: %s", root, path, strerror(-fd));
+}
+
+int elffile_open_fd(struct elffile *file, int fd, const char *root, const char *path,
+		    struct tm_error *err)
+{
+	*file = (struct elffile){.fd = -1};
 	struct stat status;
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
 		close(fd);

@@ -27,6 +27,9 @@ struct elffile {
  */
 TM_MUST_CHECK int elffile_open(struct elffile *file, const char *root, const char *path,
 			       struct tm_error *err);
+/* The same of a file that is open already; takes fd over, also on failure. */
+TM_MUST_CHECK int elffile_open_fd(struct elffile *file, int fd, const char *root, const char *path,
+				  struct tm_error *err);
 /* An ELF image in memory, which must outlive the struct. */
 TM_MUST_CHECK int elffile_open_memory(struct elffile *file, const void *image, size_t bytes,
 				      struct tm_error *err);

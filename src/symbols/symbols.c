@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "symbols/debugfile.h"
@@ -141,6 +142,19 @@ static const char *without_deleted(struct symbols *s, const char *path)
 	return kept ? kept : path;
 }
 
+/* From a descriptor that the caller kept. */
+static bool open_held(struct symbols *s, struct symbols_module *module, const char *path)
+{
+	int held = s->options.held ? s->options.held(s->options.held_ctx, module->path) : -1;
+	int fd = held >= 0 ? dup(held) : -1;
+	if (fd < 0 || elffile_open_fd(&module->file, fd, s->search.roots[0], path, NULL))
+		return false;
+	if (same_build(module, &module->file))
+		return true;
+	elffile_close(&module->file);
+	return false;
+}
+
 static int open_file(struct symbols *s, struct symbols_module *module, struct tm_error *err)
 {
 	if (!strcmp(module->path, "[vdso]")) {
@@ -154,6 +168,8 @@ static int open_file(struct symbols *s, struct symbols_module *module, struct tm
 	const char *path = without_deleted(s, module->path);
 	if (path[0] != '/')
 		return tm_fail(err, -ENOENT, "'%s' names no file", path);
+	if (open_held(s, module, path))
+		return 0;
 	int code = -ENOENT;
 	for (size_t i = 0; i < s->search.root_count; i++) {
 		const char *root = s->search.roots[i];

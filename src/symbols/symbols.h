@@ -29,6 +29,12 @@ typedef void (*symbols_warn_fn)(void *ctx, const char *sentence);
  */
 typedef void (*symbols_progress_fn)(void *ctx, const char *what, uint64_t done, uint64_t total);
 
+/*
+ * A descriptor of the module's file that was opened when it was mapped, so that
+ * it can be read although it is gone now; -1 = none. It stays the caller's.
+ */
+typedef int (*symbols_held_fn)(void *ctx, const char *path);
+
 /* Whether debug files that this machine lacks are asked for on the network, by their build-id. */
 enum symbols_debuginfod {
 	SYMBOLS_DEBUGINFOD_OFF,
@@ -52,6 +58,8 @@ struct symbols_options {
 	bool no_debug_files;           /* look into the module itself only */
 	symbols_warn_fn warn;          /* called once per module that cannot be used, or NULL */
 	void *warn_ctx;
+	symbols_held_fn held; /* asked before any path is tried; may be NULL */
+	void *held_ctx;
 	symbols_progress_fn progress; /* may be NULL */
 	void *progress_ctx;
 };
