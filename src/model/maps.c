@@ -318,3 +318,20 @@ uint64_t maps_memory_bytes(const struct map_set *set)
 {
 	return (uint64_t)set->room * sizeof *set->nodes;
 }
+
+/* As deep as the tree, which random priorities keep flat. */
+static int visit(const struct map_set *set, uint32_t node, maps_range_fn fn, void *ctx)
+{
+	if (!node)
+		return 0;
+	const struct map_node *n = &set->nodes[node];
+	int rc = visit(set, n->left, fn, ctx);
+	if (!rc)
+		rc = fn(ctx, n->start, n->end, n->kind);
+	return rc ? rc : visit(set, n->right, fn, ctx);
+}
+
+int maps_each(const struct map_set *set, maps_range_fn fn, void *ctx)
+{
+	return visit(set, set->root, fn, ctx);
+}

@@ -42,6 +42,10 @@ void maps_done(struct map_set *set);
 /* 0, or -ENOMEM with the set unchanged. */
 int maps_apply(struct map_set *set, const struct trace_map_event *event);
 
+/* Every range, by address. Not 0 stops, with that value. */
+typedef int (*maps_range_fn)(void *ctx, uint64_t start, uint64_t end, uint8_t kind);
+int maps_each(const struct map_set *set, maps_range_fn fn, void *ctx);
+
 static inline uint64_t maps_committed_bytes(const struct map_set *set)
 {
 	return set->kind_bytes[0];

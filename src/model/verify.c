@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "model/cursor.h"
 #include "model/state.h"
 
 enum { BATCH = 4096 };
@@ -16,11 +16,8 @@ struct verify {
 	const struct trace_check *check;
 	struct model *m;
 	struct tm_error *err;
-	/* The block of events that is being replayed. */
-	struct trace_event *events;
-	size_t room, block_count, next_block;
-	struct trace_event_block block;
-	uint64_t at;
+	struct cursor cursor;
+	uint64_t at; /* in the cursor's block */
 	/* What must come next. */
 	uint64_t event, block_id, time_ns;
 	uint64_t all_events, missing_events, not_stored;
@@ -37,16 +34,16 @@ struct verify {
 static int check_event(struct verify *v, const struct trace_event *event)
 {
 	if (event->time_ns < v->time_ns)
-		return TELL(v, v->block.offset, "time falls at event %" PRIu64,
-			    v->block.first_event + v->at);
+		return TELL(v, v->cursor.block.offset, "time falls at event %" PRIu64,
+			    v->cursor.block.first_event + v->at);
 	v->time_ns = event->time_ns;
 	if (event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC) {
-		if (event->size_bytes < v->block.min_size_bytes ||
-		    event->size_bytes > v->block.max_size_bytes)
-			return TELL(v, v->block.offset,
+		if (event->size_bytes < v->cursor.block.min_size_bytes ||
+		    event->size_bytes > v->cursor.block.max_size_bytes)
+			return TELL(v, v->cursor.block.offset,
 				    "the size in event %" PRIu64
 				    " is not within what the block's header says",
-				    v->block.first_event + v->at);
+				    v->cursor.block.first_event + v->at);
 		v->block_id++;
 	}
 	return 0;
@@ -59,7 +56,7 @@ static int check_end(struct verify *v, uint8_t op, uint64_t block_id,
 	bool ended = op == TRACE_FREE || op == TRACE_FREE_UNSEEN || op == TRACE_REALLOC_FREE;
 	if (!ended || block_id == TRACE_NO_BLOCK || after->block_id != TRACE_NO_BLOCK || v->gap)
 		return 0;
-	return TELL(v, v->block.offset,
+	return TELL(v, v->cursor.block.offset,
 		    "event %" PRIu64 " ends heap block %" PRIu64 ", which does not live then",
 		    ordinal, block_id);
 }
@@ -78,7 +75,7 @@ static int apply(struct verify *v, struct trace_event *events, size_t count)
 		rc = model_apply(v->m, events, count, v->err);
 	for (size_t i = 0; i < count && rc == 0; i++)
 		rc = check_end(v, ops[i], ids[i], &events[i],
-			       v->block.first_event + v->at - count + i);
+			       v->cursor.block.first_event + v->at - count + i);
 	v->event += count;
 	v->done.events += count;
 	if ((v->gap || v->no_slices) && model_slice_due(v->m))
@@ -88,7 +85,7 @@ static int apply(struct verify *v, struct trace_event *events, size_t count)
 
 static int check_block_header(struct verify *v)
 {
-	const struct trace_event_block *block = &v->block;
+	const struct trace_event_block *block = &v->cursor.block;
 	int rc = 0;
 	if (block->first_event != v->event) {
 		v->gap = true;
@@ -113,56 +110,44 @@ static int check_block_header(struct verify *v)
 /* 1: the next block of events is decoded. 0: there is none. */
 static int next_block(struct verify *v)
 {
-	while (v->next_block < v->block_count) {
-		size_t index = v->next_block++;
-		if (trace_reader_event_block(v->r, index, &v->block))
-			continue;
-		int rc = check_block_header(v);
+	int rc;
+	while ((rc = cursor_next(&v->cursor, v->err)) > 0) {
+		const struct trace_event_block *block = &v->cursor.block;
+		rc = check_block_header(v);
 		if (rc == 0 && v->check->progress)
 			rc = v->check->progress(v->check->ctx, v->done.events, v->all_events);
 		if (rc)
 			return rc;
-		if (v->block.event_count > v->room) {
-			v->room = v->block.event_count;
-			tm_free(v->events);
-			v->events = tm_alloc_array(v->room, sizeof *v->events);
-			if (!v->events)
-				return tm_fail(v->err, -ENOMEM, "no memory for a block of events");
-		}
 		v->at = 0;
-		rc = trace_reader_events(v->r, index, v->events, v->err);
-		if (rc == 0)
+		if (!v->cursor.damaged)
 			return 1;
-		if (rc != -EBADMSG)
-			return rc;
 		v->gap = v->unknown = true;
-		v->event += v->block.event_count;
-		rc = TELL(v, v->block.offset,
-			  "the events %" PRIu64 " to %" PRIu64 " cannot be read",
-			  v->block.first_event, v->event);
-		v->at = v->block.event_count;
+		v->event += block->event_count;
+		v->at = block->event_count;
+		rc = TELL(v, block->offset, "the events %" PRIu64 " to %" PRIu64 " cannot be read",
+			  block->first_event, v->event);
 		if (rc)
 			return rc;
 	}
-	return 0;
+	return rc;
 }
 
 /* Replays up to event number `end`, or to the last there is. */
 static int replay(struct verify *v, uint64_t end)
 {
 	while (v->event < end) {
-		if (v->at >= v->block.event_count) {
+		if (v->at >= v->cursor.block.event_count) {
 			int rc = next_block(v);
 			if (rc <= 0)
 				return rc;
 			continue;
 		}
-		uint64_t count = v->block.event_count - v->at;
+		uint64_t count = v->cursor.block.event_count - v->at;
 		if (count > BATCH)
 			count = BATCH;
 		if (count > end - v->event)
 			count = end - v->event;
-		int rc = apply(v, v->events + v->at, count);
+		int rc = apply(v, v->cursor.events + v->at, count);
 		if (rc)
 			return rc;
 	}
@@ -275,12 +260,8 @@ static int run(struct verify *v)
 		return rc;
 	v->m->by_block = true;
 	v->not_stored = end->events_not_stored;
-	v->block_count = trace_reader_event_block_count(v->r);
-	for (size_t i = 0; i < v->block_count; i++) {
-		struct trace_event_block block;
-		if (!trace_reader_event_block(v->r, i, &block))
-			v->all_events += block.event_count;
-	}
+	cursor_init(&v->cursor, v->r);
+	v->all_events = cursor_all(&v->cursor);
 	rc = check_slices(v);
 	v->no_slices = true;
 	return rc ? rc : replay(v, UINT64_MAX);
@@ -294,7 +275,7 @@ int model_verify(struct trace_reader *r, size_t section, const struct trace_chec
 	if (rc == 0)
 		rc = run(&v);
 	model_free(v.m);
-	tm_free(v.events);
+	cursor_done(&v.cursor);
 	if (rc == 0)
 		*ret = v.done;
 	return rc;

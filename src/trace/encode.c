@@ -489,6 +489,16 @@ int encode_events(struct encode *e, uint32_t stack_end, const struct trace_event
 	return rc;
 }
 
+int encode_skip(struct encode *e, uint64_t event, uint64_t block_id)
+{
+	struct state *s = &e->state;
+	if (s->count > 0 || event < s->first_event || block_id < s->first_block_id)
+		return -EINVAL;
+	s->first_event = event;
+	s->first_block_id = s->last_old = block_id;
+	return 0;
+}
+
 bool encode_full(const struct encode *e)
 {
 	return e->state.count == FORMAT_BLOCK_EVENTS;

@@ -43,3 +43,5 @@ void encode_piece(const struct encode *e, bool addresses, uint32_t from[COLUMN_C
 		  struct bytes *out);
 /* The block was taken: the next begins. O(1). */
 void encode_restart(struct encode *e);
+/* Events up to these ordinals are not stored. The open block must be empty. -EINVAL backwards. */
+TM_MUST_CHECK int encode_skip(struct encode *e, uint64_t event, uint64_t block_id);

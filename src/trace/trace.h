@@ -44,6 +44,11 @@ int trace_writer_thread(struct trace_writer *w, const struct trace_thread *threa
  * too. O(count). Waits only while the disk is behind, and then not for ever.
  */
 int trace_writer_events(struct trace_writer *w, const struct trace_event *events, size_t count);
+/*
+ * The next event has this ordinal and the next block this number: those between are in the slices
+ * but not in the file. The caller counts them in trace_end.events_not_stored.
+ */
+int trace_writer_skip(struct trace_writer *w, uint64_t event, uint64_t block_id);
 int trace_writer_maps(struct trace_writer *w, const struct trace_map_event *events, size_t count);
 int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sample);
 int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice);

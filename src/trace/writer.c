@@ -264,6 +264,16 @@ int trace_writer_events(struct trace_writer *w, const struct trace_event *events
 	return rc;
 }
 
+int trace_writer_skip(struct trace_writer *w, uint64_t event, uint64_t block_id)
+{
+	int rc = check_open(w);
+	if (rc == 0)
+		rc = sink_put(w->sink, seal_all(w));
+	if (rc == 0)
+		rc = w->error = encode_skip(w->encode, event, block_id);
+	return rc;
+}
+
 int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 {
 	if (check_open(w) < 0)

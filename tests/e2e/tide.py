@@ -8,9 +8,9 @@ STACKS, EVENTS, SLICE, INDEX = 2, 5, 9, 13
 
 
 class Block:
-    def __init__(self, offset, kind, section, stored, first, count):
+    def __init__(self, offset, kind, section, stored, first, count, block_id):
         self.offset, self.kind, self.section = offset, kind, section
-        self.stored, self.first, self.count = stored, first, count
+        self.stored, self.first, self.count, self.block_id = stored, first, count, block_id
 
     @property
     def payload(self):
@@ -26,9 +26,9 @@ def blocks(path):
     data = path.read_bytes()
     found, offset = [], HEADER
     while data[offset:offset + 4] == b"TDBK":
-        kind, _flags, _zero, section, _sequence, stored, _raw, first, count = struct.unpack_from(
-            "<BBHIIIIQI", data, offset + 4)
-        block = Block(offset, kind, section, stored, first, count)
+        kind, _flags, _zero, section, _sequence, stored, _raw, first, count, _sum, block_id = \
+            struct.unpack_from("<BBHIIIIQIIQ", data, offset + 4)
+        block = Block(offset, kind, section, stored, first, count, block_id)
         found.append(block)
         offset = block.end
     return found

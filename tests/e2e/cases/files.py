@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands about the trace file itself: info and verify."""
+"""Commands about the trace file itself: info, verify, repair."""
 import json
 
 import tide
@@ -80,3 +80,100 @@ def verify_cut(t):
     result = t.tool("verify", t.folder / "nothing")
     t.equal("no file", result.status, 2)
     t.equal("quiet", t.tool("verify", "-q", t.trace).out, "")
+
+
+TOTALS = ["allocations", "frees", "allocated_bytes", "peak_bytes", "unfreed_bytes",
+          "temporary_allocations"]
+
+
+def repaired(t, path, *arguments):
+    """The report of a repaired copy, which must be sound."""
+    fixed = t.folder / "fixed.tide"
+    result = t.tool("repair", "-f", "-o", fixed, path, *arguments)
+    t.need(result.status == 0, f"repair ended with {result.status}: {result.err}")
+    check = t.tool("verify", fixed)
+    t.equal(f"verify of the repaired file: {check.out}{check.err}", check.status, 0)
+    return t.report(fixed), result.out
+
+
+@case("files/repair", "a damaged block costs more than itself")
+def repair(t):
+    t.record(["simple", "0"])
+    whole = t.report()
+    for block in tide.blocks(t.trace):
+        for where in (block.offset + 30, block.payload + 3):
+            bad = tide.flip(t.trace, t.folder / "bad.tide", where)
+            report, said = repaired(t, bad)
+            for key in TOTALS:
+                t.equal(f"{key} without a block of kind {block.kind}", report[key], whole[key])
+            lost = block.kind == tide.EVENTS and where >= block.payload
+            t.equal("events_not_stored", report["events_not_stored"], 300 if lost else 0)
+            t.expect(("could not be read" in said) == lost, said)
+
+
+@case("files/repair_events", "a repaired trace without some events has figures of its own making")
+def repair_events(t):
+    t.record(["big", "1"])
+    whole = t.report()
+    found = tide.blocks(t.trace)
+    events = [one for one in found if one.kind == tide.EVENTS]
+    lost, after = events[4], events[5]
+    bad = tide.flip(t.trace, t.folder / "bad.tide", lost.payload + 40)
+    report, _ = repaired(t, bad)
+    for key in TOTALS:
+        t.equal(f"{key}, slices sound", report[key], whole[key])
+    t.equal("events_not_stored", report["events_not_stored"], lost.count)
+    # Without the slices the events that are left are all there is.
+    one_slice = [one for one in found if one.kind == tide.SLICE][1]
+    worse = tide.flip(bad, t.folder / "worse.tide", one_slice.payload + 9)
+    report, said = repaired(t, worse)
+    births = after.block_id - lost.block_id
+    t.equal("allocations", report["allocations"], whole["allocations"] - births)
+    t.equal("lost_events", report["lost_events"], lost.count)
+    # Frees in the lost block, and frees of blocks that it allocated, are gone.
+    t.equal("frees", report["frees"] + report["freed_older"],
+            whole["frees"] - (lost.count - births))
+    t.expect("looks unfreed" in said, said)
+
+
+@case("files/repair_in_place", "repair loses the old file, or leaves a half-written one")
+def repair_in_place(t):
+    t.record(["simple", "0"])
+    whole, original = t.report(), t.trace.read_bytes()
+    result = t.tool("repair", t.trace)
+    t.expect(result.status == 0 and "nothing to repair" in result.out, f"{result.out!r}")
+    t.equal("a sound file", t.trace.read_bytes(), original)
+    # Cut off its index and its end: as if the recorder had been killed.
+    last = tide.blocks(t.trace)[-1]
+    cut_off = original[:last.offset]
+    for name in ("trace.tide.bak", "trace.tide.bak1"):
+        t.trace.write_bytes(cut_off)
+        result = t.tool("repair", t.trace)
+        t.equal("status", result.status, 0)
+        t.expect(name in result.out, f"the backup is not named: {result.out!r}")
+        t.equal("backup", (t.folder / name).read_bytes(), cut_off)
+        t.equal("verify", t.tool("verify", t.trace).status, 0)
+        t.equal("allocations", t.report()["allocations"], whole["allocations"])
+    t.equal("mode", t.trace.stat().st_mode & 0o777, 0o600)
+    t.equal("left over", sorted(one.name for one in t.folder.glob("trace.tide*")),
+            ["trace.tide", "trace.tide.bak", "trace.tide.bak1"])
+    # An output that exists is not replaced unasked.
+    (t.folder / "there").write_text("mine")
+    result = t.tool("repair", "-o", t.folder / "there", t.trace)
+    t.expect(result.status == 1 and "--force" in result.err, f"{result.status} {result.err!r}")
+    t.equal("the other file", (t.folder / "there").read_text(), "mine")
+
+
+@case("files/repair_cut", "repair fails or crashes on a file that was cut off")
+def repair_cut(t):
+    t.record(["simple", "0"])
+    size = t.trace.stat().st_size
+    for keep in range(size - 1, 0, -max(1, size // 25)):
+        short = tide.cut(t.trace, t.folder / "cut.tide", keep)
+        result = t.tool("repair", "-f", "-o", t.folder / "fixed.tide", short)
+        if result.status == 0:
+            t.equal(f"verify after a cut to {keep}",
+                    t.tool("verify", t.folder / "fixed.tide").status, 0)
+        else:
+            t.equal(f"status after a cut to {keep}", result.status, 1)
+            t.expect("cut.tide" in result.err, f"{result.err!r}")
