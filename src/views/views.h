@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "model/filter.h"
 #include "model/model.h"
 #include "symbols/kinds.h"
 #include "trace/records.h"
@@ -88,6 +89,9 @@ struct view_frame {
  * row.stack; NULL at the end.
  */
 const struct view_frame *view_next_frame(const struct view_data *data, uint32_t *cursor);
+
+/* Names for query_bind() and filter_bind(). Borrows the data. Thread-safe. */
+struct filter_names view_filter_names(const struct view_data *data);
 
 /* "libfoo.so" of a module's path. Points into it. */
 const char *view_module_name(const char *module);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening a section for questions, and moments as people write them. */
+#include "model/query.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "model/query_section.h"
+
+static int load_tables(struct query_section *s, struct tm_error *err)
+{
+	int rc = trace_reader_stacks(s->reader, &s->stacks, &s->stack_count, err);
+	if (!rc)
+		rc = trace_reader_threads(s->reader, &s->thread_rows, &s->thread_count, err);
+	if (!rc)
+		rc = trace_reader_samples(s->reader, &s->samples, &s->sample_count, err);
+	if (!rc)
+		rc = trace_reader_maps(s->reader, &s->maps, &s->map_count, err);
+	return rc;
+}
+
+/* Times and ordinals of blocks of events that go back are as good as damaged. */
+static int load_parts(struct query_section *s, struct tm_error *err)
+{
+	s->part_count = trace_reader_event_block_count(s->reader);
+	s->parts = tm_alloc_array(s->part_count + 1, sizeof *s->parts);
+	if (!s->parts)
+		return tm_fail(err, -ENOMEM, "no memory for the index of the events");
+	uint64_t last_ns = 0;
+	for (size_t i = 0; i < s->part_count; i++) {
+		struct trace_event_block facts;
+		int rc = trace_reader_event_block(s->reader, i, &facts);
+		if (rc)
+			return tm_fail(err, rc, "event block %zu of the trace cannot be found", i);
+		if (facts.first_event < s->stored_events ||
+		    facts.event_count > UINT64_MAX / 2 - facts.first_event)
+			return tm_fail(err, -EBADMSG,
+				       "event block %zu of the trace begins with event %llu, "
+				       "before the end of the block before it",
+				       i, (unsigned long long)facts.first_event);
+		if (facts.start_ns > last_ns)
+			last_ns = facts.start_ns;
+		struct section_part *part = &s->parts[i];
+		*part = (struct section_part){
+			.first_event = facts.first_event,
+			.event_count = facts.event_count,
+			.first_block_id = facts.first_block_id,
+			.start_ns = last_ns,
+			.min_size_bytes = facts.min_size_bytes,
+			.max_size_bytes = facts.max_size_bytes,
+		};
+		if (facts.end_ns > last_ns)
+			last_ns = facts.end_ns;
+		part->end_ns = last_ns;
+		s->stored_events = facts.first_event + facts.event_count;
+	}
+	return 0;
+}
+
+int query_open(struct trace_reader *reader, const struct query_open_options *options,
+	       struct query_section **ret_section, struct tm_error *err)
+{
+	struct query_section *s = tm_alloc(sizeof *s);
+	if (!s)
+		return tm_fail(err, -ENOMEM, "no memory to open the trace");
+	s->reader = reader;
+	s->threads = options ? options->threads : 0;
+	int rc = load_tables(s, err);
+	if (!rc)
+		rc = load_parts(s, err);
+	if (!rc)
+		rc = model_load(reader, &s->model, err);
+	if (rc) {
+		query_close(s);
+		return rc;
+	}
+	struct model_totals totals;
+	model_totals(s->model, &totals);
+	s->duration_ns = totals.duration_ns;
+	*ret_section = s;
+	return 0;
+}
+
+static void drop_marks(struct query_section *s)
+{
+	for (size_t i = 0; i < s->mark_count; i++)
+		tm_free((char *)s->marks[i].name);
+	s->marks = tm_free(s->marks);
+	s->mark_count = 0;
+}
+
+struct query_section *query_close(struct query_section *s)
+{
+	if (!s)
+		return NULL;
+	drop_marks(s);
+	model_free(s->model);
+	tm_free(s->parts);
+	return tm_free(s);
+}
+
+const struct model *query_model(const struct query_section *s)
+{
+	return s->model;
+}
+
+struct trace_reader *query_reader(const struct query_section *s)
+{
+	return s->reader;
+}
+
+uint64_t query_duration_ns(const struct query_section *s)
+{
+	return s->duration_ns;
+}
+
+bool query_rebuilt(const struct query_section *s)
+{
+	return s->rebuilt;
+}
+
+static int bind_moment(void *ctx, const char *text, uint64_t *ret_ns, struct tm_error *err)
+{
+	return query_time_parse(ctx, text, ret_ns, err);
+}
+
+int query_bind(const struct query_section *s, const struct filter *filter,
+	       const struct filter_names *names, struct filter_bound **ret_bound,
+	       struct tm_error *err)
+{
+	struct filter_context context = {
+		.stacks = s->stacks,
+		.stack_count = s->stack_count,
+		.threads = s->thread_rows,
+		.thread_count = s->thread_count,
+		.names = names,
+		.moment = bind_moment,
+		.moment_ctx = (void *)s,
+	};
+	return filter_bind(filter, &context, ret_bound, err);
+}
+
+int query_tell_progress(const struct query_progress *progress, uint64_t done, uint64_t total,
+			struct tm_error *err)
+{
+	if (!progress->fn || !progress->fn(progress->ctx, done, total))
+		return 0;
+	return tm_fail(err, -ECANCELED, "stopped after %llu of %llu events",
+		       (unsigned long long)done, (unsigned long long)total);
+}
+
+/* ---- moments ---- */
+
+int query_set_marks(struct query_section *s, const struct query_mark *marks, size_t count,
+		    struct tm_error *err)
+{
+	drop_marks(s);
+	s->marks = tm_alloc_array(count + 1, sizeof *s->marks);
+	if (!s->marks)
+		return tm_fail(err, -ENOMEM, "no memory for the marks of the trace");
+	for (size_t i = 0; i < count; i++) {
+		s->marks[i] = (struct query_mark){tm_strdup(marks[i].name), marks[i].time_ns};
+		if (!s->marks[i].name)
+			return tm_fail(err, -ENOMEM, "no memory for the marks of the trace");
+		s->mark_count++;
+	}
+	return 0;
+}
+
+static bool named_moment(const struct query_section *s, const char *text, uint64_t *ret_ns)
+{
+	struct model_totals totals;
+	for (size_t i = 0; i < s->mark_count; i++) {
+		if (!strcmp(s->marks[i].name, text)) {
+			*ret_ns = s->marks[i].time_ns;
+			return true;
+		}
+	}
+	model_totals(s->model, &totals);
+	if (!strcmp(text, "start"))
+		*ret_ns = 0;
+	else if (!strcmp(text, "end"))
+		*ret_ns = s->duration_ns;
+	else if (!strcmp(text, "peak"))
+		*ret_ns = totals.peak_time_ns;
+	else
+		return false;
+	return true;
+}
+
+static bool percent_moment(const struct query_section *s, const char *text, uint64_t *ret_ns)
+{
+	char *end;
+	double percent = strtod(text, &end);
+	if (end == text || strcmp(end, "%") || !isfinite(percent) || percent < 0 || percent > 100)
+		return false;
+	/* In parts, so that 100% is exactly the end. */
+	*ret_ns = percent == 100 ? s->duration_ns
+				 : (uint64_t)((double)s->duration_ns * (percent / 100));
+	return true;
+}
+
+int query_time_parse(const struct query_section *s, const char *text, uint64_t *ret_ns,
+		     struct tm_error *err)
+{
+	uint64_t time_ns;
+	struct tm_error why;
+	if (!named_moment(s, text, &time_ns) && !percent_moment(s, text, &time_ns) &&
+	    units_parse_duration(text, &time_ns, &why))
+		return tm_fail(err, -EINVAL,
+			       "'%.60s' is no moment; write seconds (12.5s), per cent (40%%), "
+			       "peak, start, end%s",
+			       text, s->mark_count ? " or the name of a mark" : "");
+	*ret_ns = time_ns > s->duration_ns ? s->duration_ns : time_ns;
+	return 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Questions about one section of a trace: any range of time, any filter.
+ * docs/figures.md defines every figure, docs/filters.md the filters.
+ *
+ * A section is opened once and asked many times. Whatever the slices of the
+ * trace can answer comes from them, plus the few blocks of events at the edges
+ * of the range; filters on size, thread, address and the like scan the blocks of
+ * events that can match, and the answer says which way it was found.
+ *
+ * Times are nanoseconds since the section's start, on whole microseconds. A
+ * range holds the events from from_ns to to_ns, both included.
+ *
+ * Thread-safe: an open section may be asked from several threads at once. The
+ * reader it was opened from must stay open, on the same section.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "model/filter.h"
+#include "model/model.h"
+#include "trace/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct query_section;
+
+/* ---- opening ---- */
+
+/* Called now and then by the asking thread. Not 0 stops the work: -ECANCELED. */
+struct query_progress {
+	int (*fn)(void *ctx, uint64_t done_events, uint64_t total_events);
+	void *ctx;
+};
+
+struct query_open_options {
+	uint64_t memory_bytes;          /* for what is kept of the slices; 0 = 96 MiB */
+	unsigned threads;               /* that decode events; 0 = one per core, at most 8 */
+	struct query_progress progress; /* of rebuilding, where slices are missing */
+};
+
+/*
+ * Cost: the slices. Where they are missing or damaged they are rebuilt in memory from all events,
+ * with progress. -EBADMSG, -ENOMEM, -ECANCELED.
+ */
+TM_MUST_CHECK int query_open(struct trace_reader *reader, const struct query_open_options *options,
+			     struct query_section **ret_section, struct tm_error *err);
+struct query_section *query_close(struct query_section *section);
+
+/* Totals and stacks of the whole run. Borrowed from the section. */
+const struct model *query_model(const struct query_section *section);
+/* The reader it stands on; its tables of stacks, threads, modules are loaded. */
+struct trace_reader *query_reader(const struct query_section *section);
+/* Of the last event or sample. */
+uint64_t query_duration_ns(const struct query_section *section);
+/* The slices were not in the file and were made from its events. */
+bool query_rebuilt(const struct query_section *section);
+/* Binds a filter to this section. `names` may be NULL if the filter needs none. */
+TM_MUST_CHECK int query_bind(const struct query_section *section, const struct filter *filter,
+			     const struct filter_names *names, struct filter_bound **ret_bound,
+			     struct tm_error *err);
+
+/* ---- moments ---- */
+
+struct query_mark {
+	const char *name;
+	uint64_t time_ns;
+};
+
+/*
+ * "12.5s", "250ms", "12.5" (seconds), "40%", "peak", "start", "end", or the name of a mark. A
+ * moment after the end is the end. -EINVAL with a sentence.
+ */
+TM_MUST_CHECK int query_time_parse(const struct query_section *section, const char *text,
+				   uint64_t *ret_ns, struct tm_error *err);
+/* Names for moments; copied. */
+TM_MUST_CHECK int query_set_marks(struct query_section *section, const struct query_mark *marks,
+				  size_t count, struct tm_error *err);
+
+/* ---- figures of a range ---- */
+
+struct query_figures {
+	uint64_t allocations, allocated_bytes; /* born in the range */
+	uint64_t frees, freed_bytes;           /* ended in it, net of failed reallocs */
+	uint64_t temporary;                    /* of these ends */
+	uint64_t failed;                       /* allocations that failed in it */
+	uint64_t start_blocks, start_bytes;    /* live before its first event */
+	uint64_t end_blocks, end_bytes;        /* live after its last */
+	uint64_t kept_blocks, kept_bytes;      /* born in it and live at its end */
+	uint64_t peak_blocks, peak_bytes;      /* live at the heap's peak in the range */
+};
+
+struct query_row {
+	uint32_t stack_id;
+	struct query_figures figures;
+};
+
+struct query_bucket { /* buckets are those of struct trace_bucket */
+	uint32_t stack_id;
+	uint32_t bucket;
+	uint64_t count;
+};
+
+struct query_thread {
+	uint32_t thread_id;
+	uint64_t allocations, allocated_bytes; /* by this thread, in the range */
+	uint64_t frees, freed_bytes;           /* frees that this thread called */
+	uint64_t foreign_frees;                /* of these, of blocks another thread allocated */
+	uint64_t temporary;
+	uint64_t end_blocks, end_bytes; /* live at the end, by allocating thread */
+};
+
+enum query_want {
+	QUERY_PEAK = 1u << 0,    /* the peak of the range and the shares of it */
+	QUERY_KEPT = 1u << 1,    /* born in it and live at its end */
+	QUERY_SIZES = 1u << 2,   /* births by size and stack */
+	QUERY_LIVES = 1u << 3,   /* ends by lifetime and stack */
+	QUERY_THREADS = 1u << 4, /* per thread: needs a scan */
+	QUERY_ALL = (1u << 5) - 1,
+};
+
+struct query {
+	uint64_t from_ns, to_ns;           /* cut to the run; from > to: -EINVAL */
+	const struct filter_bound *filter; /* NULL: all */
+	unsigned want;                     /* enum query_want */
+	bool by_scan;                      /* never from aggregates: for tests and doubt */
+	struct query_progress progress;
+};
+
+enum query_way {
+	QUERY_FROM_AGGREGATES, /* slices alone */
+	QUERY_FROM_EDGES,      /* slices, and event_blocks blocks of events at the edges */
+	QUERY_FROM_SCAN,       /* event_blocks blocks of events were scanned */
+};
+
+struct query_answer {
+	uint64_t from_ns, to_ns;           /* as cut to the run */
+	uint64_t first_event, event_count; /* ordinals that the range covers, unfiltered */
+	struct query_figures totals;       /* of all rows together */
+	/* The whole heap's peak in the range, its first moment; with QUERY_PEAK. */
+	uint64_t peak_bytes, peak_blocks, peak_time_ns;
+	struct query_row *rows; /* by stack_id; rows that are all 0 are left out */
+	size_t row_count;
+	struct query_bucket *sizes, *lives; /* by stack_id, then bucket */
+	size_t size_count, life_count;
+	struct query_thread *threads; /* by thread_id */
+	size_t thread_count;
+	enum query_way way;
+	uint64_t event_blocks,
+		skipped_blocks; /* of events: read; left out since they cannot match */
+	uint64_t bytes_read;
+	uint64_t unread_events; /* in damaged or missing blocks: not in these figures */
+	bool snapped; /* events at an edge are not stored: the edge was moved to a slice's */
+};
+
+/* -EINVAL, -ENOMEM, -ECANCELED, -EIO. Filled only on success; query_answer_done() frees it. */
+TM_MUST_CHECK int query_ask(struct query_section *section, const struct query *query,
+			    struct query_answer *ret_answer, struct tm_error *err);
+void query_answer_done(struct query_answer *answer);
+/* "from aggregates", "aggregates and 3 event blocks", "scan of 12 event blocks". */
+void query_answer_explain(struct text *out, const struct query_answer *answer);
+
+/* ---- curves ---- */
+
+struct query_point {
+	uint64_t start_ns, end_ns; /* what it covers: (start, end], on ends of slices or events */
+	uint64_t live_bytes, live_blocks;        /* at its end */
+	uint64_t min_live_bytes, max_live_bytes; /* within it */
+	uint64_t max_live_time_ns;
+	uint64_t allocations, allocated_bytes, frees, freed_bytes, temporary; /* within it */
+	uint64_t mapped_bytes;                                                /* at its end */
+	uint64_t rss_bytes, pss_bytes; /* largest sample within it, else the last before */
+};
+
+struct query_curve {
+	uint32_t group;             /* as the caller numbered them */
+	struct query_point *points; /* as many as the timeline has */
+};
+
+struct query_timeline_options {
+	uint64_t from_ns, to_ns;
+	size_t points;                     /* wanted at most; 0 = 200 */
+	const struct filter_bound *filter; /* NULL: all */
+	/* For stacked charts: group of each stack, UINT32_MAX = none; NULL: no curves. */
+	const uint32_t *group_of;
+	size_t group_count;
+	struct query_progress progress;
+};
+
+struct query_timeline {
+	struct query_point *points; /* overall, or of the filter */
+	size_t point_count;
+	struct query_curve *curves; /* one per group: live and rates; extremes at ends of points */
+	size_t curve_count;
+	enum query_way way;
+	uint64_t event_blocks, bytes_read;
+};
+TM_MUST_CHECK int query_timeline(struct query_section *section,
+				 const struct query_timeline_options *options,
+				 struct query_timeline *ret_timeline, struct tm_error *err);
+void query_timeline_done(struct query_timeline *timeline);
+
+/* ---- single blocks ---- */
+
+struct query_block {
+	uint64_t block_id, address, size_bytes; /* address 0: not stored */
+	uint64_t birth_ns, end_ns;              /* UINT64_MAX: unfreed */
+	uint64_t birth_event, end_event;        /* ordinals; UINT64_MAX likewise */
+	uint64_t next_block_id; /* the block that a realloc made of it; TRACE_NO_BLOCK none */
+	uint32_t stack_id, free_stack_id;   /* free_stack_id 0: none or not recorded */
+	uint32_t thread_id, free_thread_id; /* free_thread_id UINT32_MAX: none */
+	uint8_t op, end_op;                 /* enum trace_op; end_op TRACE_OP_COUNT: unfreed */
+	uint8_t api, align_log2;
+	bool is_temporary;
+};
+/* Not 0 stops with that value. */
+typedef int (*query_block_fn)(void *ctx, const struct query_block *block);
+
+enum query_blocks_mode {
+	QUERY_BLOCKS_ALLOCATED, /* born in the range */
+	QUERY_BLOCKS_FREED,     /* ended in it */
+	QUERY_BLOCKS_KEPT,      /* born in it and live at its end */
+	QUERY_BLOCKS_LIVE,      /* live at its end */
+	QUERY_BLOCKS_ALL,       /* born, ended, or live in it */
+};
+struct query_blocks_options {
+	uint64_t from_ns, to_ns;
+	enum query_blocks_mode mode;
+	const struct filter_bound *filter;
+	uint64_t first_block_id; /* paging: go on with the last block_id + 1 */
+	uint64_t limit;          /* 0 = all */
+	struct query_progress progress;
+};
+/*
+ * In order of block_id. Memory: what is chosen and live at once, at most `limit` blocks. The
+ * history of an address is the filter "address=0x..." with QUERY_BLOCKS_ALL.
+ */
+TM_MUST_CHECK int query_blocks(struct query_section *section,
+			       const struct query_blocks_options *options, query_block_fn fn,
+			       void *ctx, struct tm_error *err);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A question: its range, the way to its answer, and words about that way. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/memory.h"
+#include "model/query_section.h"
+
+int query_ask(struct query_section *section, const struct query *query,
+	      struct query_answer *ret_answer, struct tm_error *err)
+{
+	struct history history;
+	struct query_range range;
+	struct query_answer answer = {0};
+	history_init(&history, section->reader);
+	int rc = range_find(section, &history, query->from_ns, query->to_ns, &range, err);
+	history_done(&history);
+	if (rc)
+		return rc;
+	answer.from_ns = range.from_ns;
+	answer.to_ns = range.to_ns;
+	answer.first_event = range.first_event;
+	answer.event_count = range.end_event - range.first_event;
+	answer.snapped = range.snapped;
+	rc = ask_by_scan(section, query, &range, &answer, err);
+	if (rc) {
+		query_answer_done(&answer);
+		return rc;
+	}
+	*ret_answer = answer;
+	return 0;
+}
+
+void query_answer_done(struct query_answer *answer)
+{
+	tm_free(answer->rows);
+	tm_free(answer->sizes);
+	tm_free(answer->lives);
+	tm_free(answer->threads);
+	*answer = (struct query_answer){0};
+}
+
+void query_answer_explain(struct text *out, const struct query_answer *answer)
+{
+	const char *plural = answer->event_blocks == 1 ? "" : "s";
+	switch (answer->way) {
+	case QUERY_FROM_AGGREGATES:
+		text_put(out, "from aggregates");
+		break;
+	case QUERY_FROM_EDGES:
+		text_print(out, "from aggregates and %" PRIu64 " event block%s",
+			   answer->event_blocks, plural);
+		break;
+	case QUERY_FROM_SCAN:
+		text_print(out, "scan of %" PRIu64 " event block%s", answer->event_blocks, plural);
+		if (answer->skipped_blocks)
+			text_print(out, ", %" PRIu64 " skipped", answer->skipped_blocks);
+		break;
+	}
+	if (answer->unread_events)
+		text_print(out, "; %" PRIu64 " events are damaged and not counted",
+			   answer->unread_events);
+	if (answer->snapped)
+		text_put(out, "; events at an edge are not stored, so it was moved to a slice's");
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An open section as the parts of the query code see it. Nothing changes while it is asked. */
+#pragma once
+
+#include "model/history.h"
+#include "model/query.h"
+
+/* A block of events: its header, with times that never fall. */
+struct section_part {
+	uint64_t first_event, event_count, first_block_id;
+	uint64_t start_ns, end_ns;
+	uint64_t min_size_bytes, max_size_bytes;
+};
+
+struct query_section {
+	struct trace_reader *reader;
+	struct model *model;
+	unsigned threads;
+	uint64_t duration_ns;
+	const struct trace_stack *stacks;
+	size_t stack_count;
+	const struct trace_thread *thread_rows;
+	size_t thread_count;
+	const struct trace_sample *samples;
+	size_t sample_count;
+	const struct trace_map_event *maps;
+	size_t map_count;
+	struct section_part *parts;
+	size_t part_count;
+	uint64_t stored_events; /* one past the last that is stored */
+	struct query_mark *marks;
+	size_t mark_count;
+	bool rebuilt;
+};
+
+/* The range of a question in ordinals: events [first, end), births [first, end) among them. */
+struct query_range {
+	uint64_t from_ns, to_ns;
+	uint64_t first_event, end_event;
+	uint64_t first_block, end_block;
+	bool snapped;
+};
+/* `history` is the asking thread's own. */
+TM_MUST_CHECK int range_find(struct query_section *section, struct history *history,
+			     uint64_t from_ns, uint64_t to_ns, struct query_range *ret,
+			     struct tm_error *err);
+/* The first part that holds event `ordinal` or a later one. */
+size_t range_part_of_event(const struct query_section *section, uint64_t ordinal);
+
+/* The largest sum of live sizes in a range, at its first moment. */
+struct query_peak {
+	uint64_t bytes, blocks, time_ns;
+	uint64_t event; /* after all events before this ordinal */
+};
+TM_MUST_CHECK int peak_find(struct query_section *section, const struct query_range *range,
+			    const struct query_progress *progress, struct query_answer *counts,
+			    struct query_peak *ret, struct tm_error *err);
+
+/* Rows by stack while an answer is made. */
+struct answer_rows {
+	struct query_row *rows;
+	size_t count, room;
+	uint32_t *row_of; /* by stack, plus 1 */
+	size_t stack_count;
+};
+TM_MUST_CHECK int rows_init(struct answer_rows *rows, size_t stack_count);
+/* NULL without memory. */
+struct query_figures *rows_at(struct answer_rows *rows, uint32_t stack_id);
+/* Sorts, leaves out empty rows, adds up; the rows move to the answer. */
+TM_MUST_CHECK int rows_finish(struct answer_rows *rows, struct query_answer *answer);
+void rows_done(struct answer_rows *rows);
+
+/* Both ways to an answer: ret has the range and is filled further. */
+TM_MUST_CHECK int ask_by_scan(struct query_section *section, const struct query *query,
+			      const struct query_range *range, struct query_answer *ret,
+			      struct tm_error *err);
+
+int query_tell_progress(const struct query_progress *progress, uint64_t done, uint64_t total,
+			struct tm_error *err);
