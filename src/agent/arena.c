@@ -6,12 +6,19 @@
  */
 #include "agent/agent.h"
 
+#include <linux/futex.h>
 #include <linux/mman.h>
 
 #include "agent/memory_ops.h"
 #include "agent/sys.h"
 
-enum { ARENA_MAP_BYTES = 1 << 20, ARENA_SPINS = 10000, ARENA_MIN_LOG2 = 6 };
+enum {
+	ARENA_MAP_BYTES = 1 << 20,
+	ARENA_SPINS = 1000,
+	ARENA_WAITS = 1000, /* of a tenth of a millisecond, for a holder that lost its processor */
+	ARENA_WAIT_NS = 100 * 1000,
+	ARENA_MIN_LOG2 = 6,
+};
 
 bool agent_may_call(void)
 {
@@ -86,6 +93,29 @@ void agent_break_locks(void)
 			agent_unlock(locks[i]);
 }
 
+/*
+ * The arena's lock is worth waiting for: who gets no memory loses events. Not
+ * for a signal handler that interrupted the holder: it would wait for itself.
+ */
+static bool arena_lock(void)
+{
+	_Atomic uint32_t *lock = &agent.arena_lock;
+	const struct sys_timespec wait = {0, ARENA_WAIT_NS};
+	if (agent_lock(lock, ARENA_SPINS))
+		return true;
+	for (int i = 0; i < ARENA_WAITS && agent_may_call(); i++) {
+		uint32_t owner = atomic_load_explicit(lock, memory_order_relaxed);
+		if (owner == lock_owner() &&
+		    !atomic_load_explicit(&agent.shared_tls, memory_order_relaxed))
+			return false;
+		if (owner)
+			sys_futex(lock, FUTEX_WAIT, owner, &wait, NULL, 0);
+		if (agent_lock(lock, 1))
+			return true;
+	}
+	return false;
+}
+
 /* Under the lock. */
 static void *bump(size_t bytes)
 {
@@ -107,28 +137,29 @@ void *arena_take(size_t bytes)
 {
 	unsigned log2 = size_log2(bytes);
 	unsigned slot = log2 - ARENA_MIN_LOG2;
-	if (slot >= sizeof agent.arena_free / sizeof agent.arena_free[0] ||
-	    !agent_lock(&agent.arena_lock, ARENA_SPINS))
+	if (slot >= sizeof agent.arena_free / sizeof agent.arena_free[0] || !arena_lock())
 		return NULL;
 	bytes = (size_t)1 << log2;
 	void *piece = (void *)atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
-	if (piece)
+	bool used = piece != NULL;
+	if (used)
 		atomic_store_explicit(&agent.arena_free[slot], *(uintptr_t *)piece,
 				      memory_order_relaxed);
 	else
 		piece = bump(bytes);
 	agent_unlock(&agent.arena_lock);
-	if (piece) {
-		memset(piece, 0, bytes);
+	if (used)
+		memset(piece, 0,
+		       bytes); /* else it came from the kernel, and is touched as it is used */
+	if (piece)
 		agent_account((int64_t)bytes);
-	}
 	return piece;
 }
 
 void arena_give(void *memory, size_t bytes)
 {
 	unsigned slot = size_log2(bytes) - ARENA_MIN_LOG2;
-	if (!memory || !agent_lock(&agent.arena_lock, ARENA_SPINS))
+	if (!memory || !arena_lock())
 		return; /* lost: a bounded trickle, only when interrupted inside the arena */
 	*(uintptr_t *)memory = atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);
 	atomic_store_explicit(&agent.arena_free[slot], (uintptr_t)memory, memory_order_relaxed);

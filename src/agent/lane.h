@@ -9,10 +9,10 @@
 #include "agent/agent.h"
 
 enum {
-	MEMO_CALLS = 2,       /* leaves remembered per frame */
-	MEMO_LEAF_WORDS = 2,  /* a leaf that needs more is not remembered */
-	MEMO_LEAF_MISSES = 8, /* then walk at once, until a walk has only one step */
-	MEMO_BY_SP = 512,     /* a power of two */
+	TAIL_WORDS = 13,
+	TAIL_FRAMES = 12, /* a longer tail is shortened by making frames of its root side */
+	TAIL_WAYS = 4,
+	TAIL_SETS = 32, /* a power of two */
 };
 
 /*
@@ -28,10 +28,8 @@ struct memo_frame {
 	uint32_t node;  /* of that path */
 	uint32_t words; /* words[0, words & MEMO_WORDS) belong to the frames up to here;
 			   MEMO_NEEDS_BP */
-	/* Call sites last seen right above this frame (pc and module instance; 0 none) and the
-	 * nodes of the paths that end there. */
-	uint64_t call_key[MEMO_CALLS];
-	uint32_t call_node[MEMO_CALLS];
+	uint32_t epoch; /* no two writings of frames have the same */
+	uint32_t reserved;
 };
 #define MEMO_NEEDS_BP (1u << 31) /* a frame towards the root uses bp before it is restored */
 #define MEMO_WORDS    (MEMO_NEEDS_BP - 1)
@@ -42,38 +40,48 @@ struct memo_word {
 	uint64_t value;
 };
 
-/* The call site of the last unwind: the state, and the words that stepping out of it read. */
-struct memo_leaf {
+/*
+ * A call site seen before, and the way from it to a remembered frame: the words
+ * that stepping read. It holds while that frame is still the one it was.
+ */
+struct memo_tail {
 	uint64_t pc;
-	uint64_t sp; /* 0: none */
+	uint64_t sp;
 	uint64_t bp;
 	uint64_t bp_mask; /* all ones if bp matters, else 0 */
-	uint32_t node;
-	uint32_t below_words; /* words[0, below_words) belong to the frames it stands on */
-	struct memo_word words[MEMO_LEAF_WORDS]; /* both in use: a single one is there twice */
+	uint32_t node;    /* of the call site's path */
+	uint32_t epoch;   /* of the frame it stands on */
+	uint32_t base;    /* stands on frames[base - 1]; 0: on nothing, it is the whole stack */
+	uint32_t word_count;
+	struct memo_word words[TAIL_WORDS]; /* root side first */
 };
+_Static_assert(sizeof(struct memo_tail) == 256, "whole cache lines");
 
 /*
- * What is remembered: frames[0] is the root end. The leaf stands on frame
- * count-1 or on one nearer the root; the frames beyond may be stale.
+ * What is remembered: one stack (frames[0] is the root end), and tails that
+ * stand on its frames. The frames need not be those of the last call.
  */
 struct memo {
 	struct memo_frame *frames;
 	struct memo_word *words;
+	struct memo_tail *tails; /* TAIL_SETS * TAIL_WAYS of them; NULL: not yet */
 	uint32_t count;
 	uint32_t frame_room;
 	uint32_t word_room;
-	uint32_t generation;  /* agent.generation when it was made */
-	uint32_t cut_end;     /* frames up to and including the cut mark, 0: not cut */
-	bool lost_words;      /* not all words could be kept: not to be used again */
-	uint32_t leaf_misses; /* walks of more than one step, in a row */
-	struct memo_leaf leaf;
-	uint16_t by_sp[MEMO_BY_SP]; /* memo_by_sp(sp) -> index of a frame with that sp: a hint */
+	uint32_t generation; /* agent.generation when it was made */
+	uint32_t cut_end;    /* frames up to and including the cut mark, 0: not cut */
+	uint32_t epoch;      /* the last given away */
+	uint32_t debt;       /* steps made in vain since frames were last written */
+	uint32_t turn;       /* which way of a full set is next replaced */
+	bool lost_words;     /* not all words could be kept: not to be used again */
+	uint32_t tags[TAIL_SETS][TAIL_WAYS]; /* memo_tag() of the tails; 0: none */
 };
 
-static inline uint32_t memo_by_sp(uint64_t sp)
+/* Never 0. */
+static inline uint32_t memo_tag(uint64_t pc, uint64_t sp)
 {
-	return (uint32_t)(sp >> 3) & (MEMO_BY_SP - 1);
+	uint64_t mixed = (pc ^ sp << 20) * 0x9e3779b97f4a7c15ull;
+	return (uint32_t)(mixed >> 32) | 1u << 31;
 }
 
 struct lane {

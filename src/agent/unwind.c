@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walking the stack with memory, in three ways from cheap to dear:
+ * Walking the stack with memory. What is remembered has two parts:
  *
- *   unwind_memo()  the last call site again: verify, done (unwind.h)
- *   unwind_leaf()  another call site in a remembered frame: one step, found
- *                  by by_sp, verified from there; the frames stay as they are
- *                  (not tried while it keeps failing: memo.leaf_misses)
- *   unwind_walk()  anything else: frames are collected, remembered and named
+ *   frames   one stack, root end first; a walk may join it at any frame
+ *   tails    call sites seen before, each with the words of the few frames
+ *            between it and the frame it stands on, and the node of its path
+ *
+ *   root  f0  f1  f2  f3  f4  f5          frames
+ *              \       \       `-- malloc called in f7    a tail: 2 frames
+ *               \       `-- free's caller                 another
+ *                `-- ...
+ *
+ * Programs come back to the same few call sites over and over, from branches
+ * that part near the leaf: those are tails, and each is found by its pc and sp
+ * alone (unwind.h: unwind_memo()). A call site that is not known, or whose words
+ * differ, is walked:
  *
  * Fresh frames are collected leaf first at the top end of the memo's own array,
  * growing down towards the remembered ones:
@@ -14,18 +22,25 @@
  *   frames:  [ remembered 0 .. count-1 | free | fresh: root side .. leaf ]
  *
  * When the walk meets a remembered state whose words all still hold, or the end
- * of the stack, the fresh frames are moved down behind the frame they join and
- * become remembered themselves. The leaf is then kept apart (memo.leaf): a call
- * from a shallower frame replaces the leaf alone, and the deeper frames are
- * there still when the program comes back to them. That they may be stale does
- * no harm: a frame counts only where the walk arrives in exactly its state, and
- * all words from it to the root are read again first.
+ * of the stack, the fresh frames are named and become a tail. Where they are too
+ * many, or too many were walked lately (memo.debt), those of the root side
+ * become frames; that ends the tails that stood on the frames they replace. Each
+ * writing of frames has an epoch of its own, by which tails know. That frames
+ * may be stale does no harm: a frame counts only where a walk arrives in exactly
+ * its state, and all words from it to the root are read again first.
  */
 #include "agent/unwind.h"
 
 #include "agent/intern.h"
+#include "agent/memory_ops.h"
 #include "agent/unwind_memo.h"
 #include "agent/unwind_step.h"
+
+enum {
+	TAIL_LEFT = 3, /* fresh frames left to the tail when the others become frames */
+	DEBT_MAX = 64, /* steps until the frames are brought nearer to where the program is */
+	WORDS_EACH = 3 /* that a frame may need */
+};
 
 /* What collect() found: how many fresh frames, and how many remembered ones they stand on. */
 struct collected {
@@ -61,10 +76,8 @@ static AGENT_INLINE void collect(struct lane *lane, struct walk *walk, struct co
 	enum step_result result = STEP_ON;
 	while (result == STEP_ON && !joins(memo, walk, &kept)) {
 		ret->cut = fresh >= limit || kept + fresh >= limit + limit / 2 + 8;
-		if (!ret->cut && unlikely(kept + fresh + 2 > memo->frame_room)) {
-			ret->cut = !memo_grow(memo, kept, fresh);
-			memo->count = kept;
-		}
+		if (!ret->cut && unlikely(memo->count + fresh + 2 > memo->frame_room))
+			ret->cut = !memo_room(memo, kept, fresh);
 		if (unlikely(ret->cut))
 			break;
 		struct memo_frame *frame = &memo->frames[memo->frame_room - ++fresh];
@@ -83,55 +96,62 @@ static AGENT_INLINE void collect(struct lane *lane, struct walk *walk, struct co
 	ret->next_bp = walk->bp;
 }
 
-/* Fresh frames become remembered ones; node ids are not yet known (module instance in `node`). */
-static AGENT_INLINE void remember(struct memo *memo, const struct collected *got)
+/* The fresh frames, root side first. */
+static AGENT_INLINE struct memo_frame *fresh_frames(const struct memo *memo, uint32_t fresh)
 {
-	const struct memo_frame *below = memo->count ? &memo->frames[memo->count - 1] : NULL;
+	return memo->frames + memo->frame_room - fresh;
+}
+
+static AGENT_INLINE uint32_t words_below(const struct memo *memo, uint32_t frames)
+{
+	return frames ? memo->frames[frames - 1].words & MEMO_WORDS : 0;
+}
+
+/*
+ * Turns the fresh frames into what remembered ones are, but for their node ids
+ * (module instance in `node`). Their words go to memo->words from `count` on.
+ */
+static AGENT_INLINE void link_fresh(struct memo *memo, const struct collected *got, uint32_t count)
+{
+	const struct memo_frame *below = got->kept ? &memo->frames[got->kept - 1] : NULL;
 	uint64_t hash = below ? below->hash : 0;
-	uint32_t words = below ? below->words & MEMO_WORDS : 0;
 	bool needs_bp = got->end == STEP_ON && !got->cut && below && (below->words & MEMO_NEEDS_BP);
 	uint64_t next_pc = got->next_pc, next_sp = got->next_sp, next_bp = got->next_bp;
-	struct memo_frame *to = memo->frames + memo->count;
-	const struct memo_frame *from = memo->frames + memo->frame_room - got->fresh;
+	struct memo_frame *frame = fresh_frames(memo, got->fresh);
+	struct memo_word *words = memo->words;
 	uint64_t path = hash;
 	for (uint32_t i = 0; i < got->fresh; i++)
-		path = intern_hash(path, from[i].pc, from[i].node & 0xffff);
+		path = intern_hash(path, frame[i].pc, frame[i].node & 0xffff);
 	intern_prefetch(path);
-	for (uint32_t i = 0; i < got->fresh; i++) {
-		struct memo_frame frame = from[i];
-		uint32_t flags = frame.words;
-		if (unlikely(words + 3 >
-			     memo->word_room)) { /* signal frames only: forget the root side */
-			words = 0;
+	for (uint32_t i = 0; i < got->fresh; i++, frame++) {
+		uint32_t flags = frame->words;
+		uint64_t bp_slot = frame->hash;
+		if (unlikely(count + WORDS_EACH > memo->word_room)) { /* signal frames only */
+			count = 0;
 			memo->lost_words = true;
 		}
-		uint64_t bp_slot = frame.hash;
-		if (flags & FRESH_SIGNAL) {
-			memo->words[words++] =
-				(struct memo_word){frame.sp + CFI_UCONTEXT_RSP, next_sp};
-			memo->words[words++] = (struct memo_word){frame.sp + CFI_UCONTEXT_RIP,
-								  next_pc & ~WIRE_PC_EXACT};
+		if (unlikely(flags & FRESH_SIGNAL)) {
+			words[count++] = (struct memo_word){frame->sp + CFI_UCONTEXT_RSP, next_sp};
+			words[count++] = (struct memo_word){frame->sp + CFI_UCONTEXT_RIP,
+							    next_pc & ~WIRE_PC_EXACT};
 		} else if (flags & FRESH_WORDS) {
-			memo->words[words++] = (struct memo_word){next_sp - 8, next_pc};
+			words[count++] = (struct memo_word){next_sp - 8, next_pc};
 		}
 		if (unlikely(flags & FRESH_REALIGNED)) {
-			memo->words[words++] =
-				(struct memo_word){frame.bp - (frame.node >> 16), next_sp};
-			frame.node &= 0xffff;
+			words[count++] =
+				(struct memo_word){frame->bp - (frame->node >> 16), next_sp};
+			frame->node &= 0xffff;
 		}
 		if (bp_slot && needs_bp)
-			memo->words[words++] = (struct memo_word){bp_slot, next_bp};
+			words[count++] = (struct memo_word){bp_slot, next_bp};
 		needs_bp = (flags & FRESH_USES_BP) || (needs_bp && !bp_slot);
-		hash = intern_hash(hash, frame.pc, frame.node);
-		next_pc = frame.pc;
-		next_sp = frame.sp;
-		next_bp = frame.bp;
-		frame.hash = hash;
-		frame.words = words | (needs_bp ? MEMO_NEEDS_BP : 0);
-		memo_no_calls(&frame);
-		to[i] = frame;
+		hash = intern_hash(hash, frame->pc, frame->node);
+		next_pc = frame->pc;
+		next_sp = frame->sp;
+		next_bp = frame->bp;
+		frame->hash = hash;
+		frame->words = count | (needs_bp ? MEMO_NEEDS_BP : 0);
 	}
-	memo->count += got->fresh;
 }
 
 static void count_cut(struct lane *lane)
@@ -141,101 +161,118 @@ static void count_cut(struct lane *lane)
 			      memory_order_relaxed);
 }
 
-/* Takes the leaf out of the frames; frames [first, count) are made to be found by sp. */
-static AGENT_INLINE void settle(struct memo *memo, uint32_t first)
+/* Node ids for the fresh frames; that of the leaf. */
+static AGENT_INLINE uint32_t name_fresh(struct memo *memo, const struct collected *got)
 {
-	const struct memo_frame *top = &memo->frames[--memo->count];
-	struct memo_leaf *leaf = &memo->leaf;
-	uint32_t below_words = memo->count ? top[-1].words & MEMO_WORDS : 0;
-	uint32_t own_words = (top->words & MEMO_WORDS) - below_words;
-	for (uint32_t i = first; i < memo->count; i++)
-		memo->by_sp[memo_by_sp(memo->frames[i].sp)] = (uint16_t)i;
-	leaf->sp = 0;
-	/* Cut stacks are counted, each of them: by unwind_walk(). */
-	if (unlikely(!own_words || own_words > MEMO_LEAF_WORDS || memo->cut_end ||
-		     top->node == agent.node_cap_id))
-		return;
-	leaf->words[0] = memo->words[below_words + own_words - 1];
-	leaf->words[1] = memo->words[below_words];
-	leaf->below_words = below_words;
-	leaf->node = top->node;
-	leaf->bp_mask = top->words & MEMO_NEEDS_BP ? ~0ull : 0;
-	leaf->pc = top->pc;
-	leaf->bp = top->bp;
-	leaf->sp = top->sp;
+	uint32_t parent = got->kept ? memo->frames[got->kept - 1].node : 0;
+	if (unlikely(!got->fresh))
+		return parent;
+	memo_name(fresh_frames(memo, got->fresh), got->fresh, parent);
+	return memo->frames[memo->frame_room - 1].node;
 }
 
-/* The node of the call site `pc` right above frame `below`. */
-static AGENT_INLINE uint32_t call_node(struct memo_frame *below, uint64_t pc, uint32_t instance)
+/* The first `count` of the fresh frames become remembered ones, above those that were kept. */
+static void settle(struct memo *memo, const struct collected *got, uint32_t count)
 {
-	uint64_t key = pc | (uint64_t)instance << 48;
-	for (int i = 0; i < MEMO_CALLS; i++)
-		if (likely(below->call_key[i] == key))
-			return below->call_node[i];
-	uint64_t hash = intern_hash(below->hash, pc, instance);
-	uint32_t node = intern_node(hash, below->node, instance, pc);
-	for (int i = MEMO_CALLS - 1; i > 0; i--) {
-		below->call_key[i] = below->call_key[i - 1];
-		below->call_node[i] = below->call_node[i - 1];
+	struct memo_frame *to = memo->frames + got->kept;
+	const struct memo_frame *from = fresh_frames(memo, got->fresh);
+	uint32_t epoch = memo_epoch(memo);
+	for (uint32_t i = 0; i < count; i++) {
+		to[i] = from[i];
+		to[i].epoch = epoch;
 	}
-	below->call_key[0] = key;
-	below->call_node[0] = node;
-	return node;
+	memo->count = got->kept + count;
+	memo->debt = 0;
 }
 
-/* The frame that one usual step from the site leads to, if it is remembered and holds; or NULL. */
-static AGENT_INLINE struct memo_frame *step_onto(struct memo *memo, const struct call_site *site,
-						 uint64_t row, uint64_t cfa, uint64_t *bp)
+/* The last `count` of the fresh frames become a tail. */
+static void keep_tail(struct memo *memo, const struct collected *got, uint32_t count,
+		      const struct call_site *site, uint32_t tag)
 {
-	uint32_t at = memo->by_sp[memo_by_sp(cfa)];
-	struct memo_frame *below = &memo->frames[at];
-	if (unlikely(at >= memo->count || below->sp != cfa ||
-		     below->pc != *(volatile uint64_t *)(cfa - 8)))
-		return NULL;
-	*bp = row_bp(row) ? *(volatile uint64_t *)(cfa + (uint64_t)(int64_t)row_bp(row)) : site->bp;
-	if (unlikely((below->words & MEMO_NEEDS_BP) && below->bp != *bp))
-		return NULL;
-	return likely(memo_verify(memo->words, below->words & MEMO_WORDS) < 0) ? below : NULL;
+	const struct memo_frame *leaf = &memo->frames[memo->frame_room - 1];
+	uint32_t base = got->kept + got->fresh - count;
+	const struct memo_frame *below = base ? &memo->frames[base - 1] : NULL;
+	if (!got->fresh)
+		leaf = below;
+	struct memo_tail *tail = memo_tail_slot(memo, tag);
+	if (unlikely(!tail))
+		return;
+	uint32_t start = words_below(memo, memo->count);
+	tail->pc = site->pc;
+	tail->sp = site->sp;
+	tail->bp = site->bp;
+	tail->bp_mask = leaf->words & MEMO_NEEDS_BP ? ~0ull : 0;
+	tail->node = leaf->node;
+	tail->epoch = below ? below->epoch : 0;
+	tail->base = base;
+	tail->word_count = count ? (leaf->words & MEMO_WORDS) - start : 0;
+	for (uint32_t i = 0; i < tail->word_count; i++)
+		tail->words[i] = memo->words[start + i];
 }
 
-uint32_t unwind_leaf(struct lane *lane, const struct call_site *site)
+/* Nothing out of the ordinary: joined, or followed to its end. */
+static AGENT_INLINE uint32_t walk_usual(struct lane *lane, const struct collected *got,
+					const struct call_site *site, uint32_t tag)
 {
 	struct memo *memo = &lane->memo;
-	uint32_t generation = atomic_load_explicit(&agent.generation, memory_order_acquire);
-	uint64_t row = rows_find(rows_key(site->pc, generation));
-	enum row_kind kind = row_kind(row);
-	if (unlikely(memo->generation != generation || memo->cut_end ||
-		     (kind != ROW_SP && kind != ROW_BP)))
-		return unwind_walk(lane, site);
-	uint64_t cfa =
-		(likely(kind == ROW_SP) ? site->sp : site->bp) + (uint64_t)(int64_t)row_cfa(row);
-	if (unlikely(cfa <= site->sp || cfa - site->sp > STEP_BYTES_MAX || cfa & 7))
-		return unwind_walk(lane, site);
-	uint64_t bp;
-	struct memo_frame *below = step_onto(memo, site, row, cfa, &bp);
-	if (unlikely(!below))
-		return unwind_walk(lane, site);
-	uint32_t node = call_node(below, site->pc, row_instance(row));
-	if (unlikely(node == agent.node_cap_id))
-		return unwind_walk(lane, site);
-	bool needs_bp = (below->words & MEMO_NEEDS_BP) != 0;
-	struct memo_leaf *leaf = &memo->leaf;
-	leaf->words[0] = leaf->words[1] = (struct memo_word){cfa - 8, below->pc};
-	if (needs_bp && row_bp(row)) {
-		leaf->words[1] = (struct memo_word){cfa + (uint64_t)(int64_t)row_bp(row), bp};
-		needs_bp = false;
+	memo->debt += got->fresh;
+	bool settles = got->end != STEP_LOST &&
+		       (got->fresh > TAIL_FRAMES ||
+			(got->fresh > TAIL_LEFT && unlikely(memo->debt > DEBT_MAX)));
+	if (settles)
+		memo_drop(memo, got->kept);
+	uint32_t start = words_below(memo, memo->count);
+	link_fresh(memo, got, start);
+	uint32_t node = name_fresh(memo, got);
+	if (unlikely(node == agent.node_cap_id)) { /* each of them is counted */
+		count_cut(lane);
+		return node;
 	}
-	leaf->below_words = below->words & MEMO_WORDS;
-	leaf->node = node;
-	leaf->bp_mask = kind == ROW_BP || needs_bp ? ~0ull : 0;
-	leaf->pc = site->pc;
-	leaf->bp = site->bp;
-	leaf->sp = site->sp;
-	memo->leaf_misses = 0;
+	if (unlikely(memo->lost_words)) {
+		unwind_forget(lane);
+		return node;
+	}
+	if (unlikely(got->end == STEP_LOST)) /* to be tried anew each time */
+		return node;
+	if (settles) {
+		settle(memo, got, got->fresh - TAIL_LEFT);
+	} else if (unlikely(got->fresh &&
+			    (memo->frames[memo->frame_room - 1].words & MEMO_WORDS) - start >
+				    TAIL_WORDS)) {
+		memo->debt = DEBT_MAX; /* next time some become frames */
+		return node;
+	}
+	keep_tail(memo, got, settles ? TAIL_LEFT : got->fresh, site, tag);
 	return node;
 }
 
-uint32_t unwind_walk(struct lane *lane, const struct call_site *site)
+/* Deeper than what is kept: all frames are remembered, as far as they are shown. */
+AGENT_COLD static uint32_t walk_deep(struct lane *lane, struct collected *got)
+{
+	struct memo *memo = &lane->memo;
+	memo_drop(memo, got->kept);
+	if (got->cut) {
+		memo->count = memo_root_end(memo, got->next_sp);
+		memo_push_mark(memo);
+		got->kept = memo->count;
+	}
+	link_fresh(memo, got, words_below(memo, memo->count));
+	name_fresh(memo, got);
+	settle(memo, got, got->fresh);
+	if (memo->count > agent.map.depth)
+		memo_shorten(memo);
+	uint32_t node = memo->frames[memo->count - 1].node;
+	if (memo->cut_end)
+		count_cut(lane);
+	if (node == agent.node_cap_id)
+		count_cut(lane);
+	memo->count--; /* the leaf is what changes */
+	if (got->end == STEP_LOST || memo->lost_words)
+		unwind_forget(lane);
+	return node;
+}
+
+uint32_t unwind_walk(struct lane *lane, const struct call_site *site, uint32_t tag)
 {
 	struct memo *memo = &lane->memo;
 	struct walk walk = {.pc = site->pc, .sp = site->sp, .bp = site->bp};
@@ -250,32 +287,12 @@ uint32_t unwind_walk(struct lane *lane, const struct call_site *site)
 		return agent.no_stack_id;
 	if (unlikely(got.end == STEP_SLOW)) {
 		uint32_t full = unwind_full(lane, site);
-		unwind_forget(lane);
 		if (full)
 			return full;
 		got.end = STEP_LOST;
 	}
-	memo->leaf_misses = got.fresh > 1 ? memo->leaf_misses + 1 : 0;
-	memo->count = got.kept;
-	if (memo->cut_end > got.kept)
-		memo->cut_end = 0;
-	if (unlikely(got.cut)) {
-		memo->count = memo_root_end(memo, got.next_sp);
-		memo_push_mark(memo);
-	}
-	uint32_t first = memo->count;
-	remember(memo, &got);
-	if (got.fresh)
-		memo_name(memo, first);
-	if (unlikely(memo->count > agent.map.depth))
-		memo_shorten(memo);
-	if (unlikely(memo->cut_end))
-		count_cut(lane);
-	uint32_t node = memo->frames[memo->count - 1].node;
-	if (unlikely(node == agent.node_cap_id))
-		count_cut(lane);
-	settle(memo, first);
-	if (unlikely(got.end == STEP_LOST || memo->lost_words)) /* to be tried anew each time */
-		unwind_forget(lane);
-	return node;
+	if (unlikely(got.cut || got.kept + got.fresh > agent.map.depth ||
+		     (memo->cut_end && got.kept >= memo->cut_end)))
+		return walk_deep(lane, &got);
+	return walk_usual(lane, &got, site, tag);
 }

@@ -3,22 +3,18 @@
  * Verified memoised unwinding: the stack of a call site as a node id.
  *
  * Unwinding by CFI is a deterministic function of (pc, sp, bp) and of the words
- * it reads. A lane remembers its last unwind: the states and the words. A new
- * unwind steps from the leaf until its state equals a remembered one, then
- * re-reads only the words remembered from there to the root. All equal: the
- * rest of the stack is provably the same and its node is known. The leaf is
- * remembered apart from the frames it stands on (unwind.c).
+ * it reads. A lane remembers states and words: one stack of frames, and many
+ * tails, ways from call sites to one of those frames (unwind.c). A call site
+ * that is known again is looked up, and the words from it to the root are read
+ * again. All equal: the stack is provably the same and its node is known. Else
+ * the unwind steps from the leaf until its state equals that of a frame.
  */
 #pragma once
 
 #include "agent/lane.h"
 
-/*
- * Node id of the stack; never 0. Inside the agent (lane->agent_sp set).
- * unwind_leaf() tries a single step first and else walks.
- */
-uint32_t unwind_leaf(struct lane *lane, const struct call_site *site);
-uint32_t unwind_walk(struct lane *lane, const struct call_site *site);
+/* Node id of the stack; never 0. Inside the agent (lane->agent_sp set). */
+uint32_t unwind_walk(struct lane *lane, const struct call_site *site, uint32_t tag);
 
 /*
  * The stack with all callee-saved registers, followed from the agent's own
@@ -45,7 +41,8 @@ static inline void unwind_forget(struct lane *lane)
 	lane->memo.count = 0;
 	lane->memo.cut_end = 0;
 	lane->memo.lost_words = false;
-	lane->memo.leaf.sp = 0;
+	for (uint32_t i = 0; i < TAIL_SETS * TAIL_WAYS; i++)
+		lane->memo.tags[i / TAIL_WAYS][i % TAIL_WAYS] = 0;
 }
 
 /*
@@ -86,27 +83,36 @@ static AGENT_INLINE int32_t memo_verify(const struct memo_word *words, uint32_t 
 	return -1;
 }
 
-static AGENT_INLINE bool memo_verify_leaf(const struct memo_leaf *leaf)
+/* Is what the tail stands on still what it was? */
+static AGENT_INLINE bool memo_stands(const struct memo *memo, const struct memo_tail *tail)
 {
-	return AGENT_MUTATE ||
-	       (*(volatile uint64_t *)leaf->words[0].address == leaf->words[0].value &&
-		*(volatile uint64_t *)leaf->words[1].address == leaf->words[1].value);
+	return !tail->base ||
+	       (tail->base <= memo->count && memo->frames[tail->base - 1].epoch == tail->epoch);
 }
 
-/* The steady case inline: same leaf, nothing changed above it. */
+static AGENT_INLINE bool memo_holds(const struct memo *memo, const struct memo_tail *tail,
+				    const struct call_site *site)
+{
+	uint64_t differs = (tail->sp ^ site->sp) | (tail->pc ^ site->pc) |
+			   ((tail->bp ^ site->bp) & tail->bp_mask);
+	if (differs || !memo_stands(memo, tail) || memo_verify(tail->words, tail->word_count) >= 0)
+		return false;
+	return !tail->base ||
+	       memo_verify(memo->words, memo->frames[tail->base - 1].words & MEMO_WORDS) < 0;
+}
+
+/* The usual case inline: a call site that is known, and nothing changed above it. */
 static AGENT_INLINE uint32_t unwind_memo(struct lane *lane, const struct call_site *site)
 {
 	const struct memo *memo = &lane->memo;
-	const struct memo_leaf *leaf = &memo->leaf;
-	uint64_t differs =
-		(leaf->sp ^ site->sp) | (leaf->pc ^ site->pc) |
-		((leaf->bp ^ site->bp) & leaf->bp_mask) |
-		(memo->generation ^ atomic_load_explicit(&agent.generation, memory_order_relaxed));
-	if (!differs && memo_verify_leaf(leaf) && memo_verify(memo->words, leaf->below_words) < 0)
-		return leaf->node;
-	if (likely(memo->leaf_misses < MEMO_LEAF_MISSES))
-		return unwind_leaf(lane, site);
-	return unwind_walk(lane, site);
+	uint32_t tag = memo_tag(site->pc, site->sp), set = tag & (TAIL_SETS - 1);
+	if (likely(memo->generation ==
+		   atomic_load_explicit(&agent.generation, memory_order_relaxed)))
+		for (uint32_t way = 0; way < TAIL_WAYS; way++)
+			if (memo->tags[set][way] == tag &&
+			    memo_holds(memo, &memo->tails[set * TAIL_WAYS + way], site))
+				return memo->tails[set * TAIL_WAYS + way].node;
+	return unwind_walk(lane, site, tag);
 }
 
 static AGENT_INLINE uint32_t unwind(struct lane *lane, const struct call_site *site)

@@ -15,10 +15,11 @@
 
 enum {
 	FRAMES_FIRST = 64,
+	FRAMES_DROP = 256, /* from here on rather drop stale frames than grow */
 	FRAMES_MAX = 4096,
 };
 
-AGENT_COLD bool memo_grow(struct memo *memo, uint32_t kept, uint32_t fresh)
+static bool memo_grow(struct memo *memo, uint32_t fresh)
 {
 	uint32_t room = memo->frame_room ? memo->frame_room * 2 : FRAMES_FIRST;
 	if (room > FRAMES_MAX)
@@ -30,6 +31,7 @@ AGENT_COLD bool memo_grow(struct memo *memo, uint32_t kept, uint32_t fresh)
 		arena_give(words, room * 2 * sizeof *words);
 		return false;
 	}
+	uint32_t kept = memo->count;
 	if (memo->frame_room) {
 		memcpy(frames, memo->frames, kept * sizeof *frames);
 		memcpy(frames + room - fresh, memo->frames + memo->frame_room - fresh,
@@ -44,6 +46,42 @@ AGENT_COLD bool memo_grow(struct memo *memo, uint32_t kept, uint32_t fresh)
 	memo->frame_room = room;
 	memo->word_room = room * 2;
 	return true;
+}
+
+AGENT_COLD bool memo_room(struct memo *memo, uint32_t kept, uint32_t fresh)
+{
+	if (memo->frame_room >= FRAMES_DROP && kept + fresh + 2 <= memo->frame_room) {
+		memo_drop(memo, kept);
+		return true;
+	}
+	return memo_grow(memo, fresh);
+}
+
+uint32_t memo_epoch(struct memo *memo)
+{
+	if (unlikely(!++memo->epoch)) { /* old ones come back: no tail may have them */
+		memset(memo->tags, 0, sizeof memo->tags);
+		memo->epoch = 1;
+	}
+	return memo->epoch;
+}
+
+struct memo_tail *memo_tail_slot(struct memo *memo, uint32_t tag)
+{
+	if (unlikely(!memo->tails)) {
+		memo->tails = arena_take(sizeof *memo->tails * TAIL_SETS * TAIL_WAYS);
+		if (!memo->tails)
+			return NULL;
+	}
+	uint32_t set = tag & (TAIL_SETS - 1), way = memo->turn++ % TAIL_WAYS;
+	struct memo_tail *tails = &memo->tails[set * TAIL_WAYS];
+	for (uint32_t i = 0; i < TAIL_WAYS; i++)
+		if (!memo->tags[set][i] || !memo_stands(memo, &tails[i])) {
+			way = i;
+			break;
+		}
+	memo->tags[set][way] = tag;
+	return &tails[way];
 }
 
 uint32_t memo_owner_of_word(const struct memo *memo, uint32_t from, uint32_t bad)
@@ -80,47 +118,44 @@ void memo_push_mark(struct memo *memo)
 		.hash = hash,
 		.node = intern_node(hash, below ? below->node : 0, WIRE_MODULE_MARK, WIRE_MARK_CUT),
 		.words = below ? below->words & MEMO_WORDS : 0,
+		.epoch = memo_epoch(memo),
 		/* No state equals it: no stack pointer is 0, and it never stops a search. */
 	};
 	memo->cut_end = ++memo->count;
 }
 
-/* Do the nodes from `id` up spell frames (first, last]? Fills their ids. */
-static bool confirm(struct memo *memo, uint32_t first, uint32_t last, uint32_t id)
+/* Do the nodes from `id` up spell the frames? Fills their ids. */
+static bool confirm(struct memo_frame *frames, uint32_t count, uint32_t base, uint32_t id)
 {
 	const struct wire_node *nodes = agent.map.nodes;
-	uint32_t base = first ? memo->frames[first - 1].node : 0;
 	uint32_t walk = id;
-	for (uint32_t i = last + 1; i-- > first;) {
-		if (!walk || nodes[walk].pc != memo->frames[i].pc ||
-		    nodes[walk].module != memo->frames[i].node)
+	for (uint32_t i = count; i-- > 0;) {
+		if (!walk || nodes[walk].pc != frames[i].pc || nodes[walk].module != frames[i].node)
 			return false;
 		walk = nodes[walk].parent;
 	}
 	if (walk != base)
 		return false;
-	for (uint32_t i = last + 1; i-- > first; id = nodes[id].parent)
-		memo->frames[i].node = id;
+	for (uint32_t i = count; i-- > 0; id = nodes[id].parent)
+		frames[i].node = id;
 	return true;
 }
 
 /* Usually the leaf is known and says it all. */
-void memo_name(struct memo *memo, uint32_t first)
+void memo_name(struct memo_frame *frames, uint32_t count, uint32_t base)
 {
-	uint32_t last = memo->count - 1;
 	struct agent_table *table = atomic_load_explicit(&agent.index, memory_order_acquire);
 	uint32_t probe = 0, id;
-	while ((id = intern_probe(table, memo->frames[last].hash, &probe)))
-		if (confirm(memo, first, last, id))
+	while ((id = intern_probe(table, frames[count - 1].hash, &probe)))
+		if (confirm(frames, count, base, id))
 			return;
-	uint32_t parent = first ? memo->frames[first - 1].node : 0;
-	for (uint32_t i = first; i <= last; i++) {
-		struct memo_frame *frame = &memo->frames[i];
-		if (unlikely(parent == agent.node_cap_id))
-			frame->node = parent;
+	for (uint32_t i = 0; i < count; i++) {
+		struct memo_frame *frame = &frames[i];
+		if (unlikely(base == agent.node_cap_id))
+			frame->node = base;
 		else
-			frame->node = intern_node(frame->hash, parent, frame->node, frame->pc);
-		parent = frame->node;
+			frame->node = intern_node(frame->hash, base, frame->node, frame->pc);
+		base = frame->node;
 	}
 }
 
@@ -138,16 +173,16 @@ AGENT_COLD void memo_shorten(struct memo *memo)
 	memmove(memo->words + words_to, memo->words + words_from,
 		(words_end - words_from) * sizeof *memo->words);
 	memo->count = root;
-	uint32_t modules_at = root + 1;
 	memo_push_mark(memo);
+	uint32_t epoch = memo->frames[root].epoch;
 	for (uint32_t i = 0; i < leaf; i++) {
 		struct memo_frame frame = nodes_from[i];
 		frame.hash = intern_hash(memo->frames[memo->count - 1].hash, frame.pc,
 					 agent.map.nodes[frame.node].module);
 		frame.node = agent.map.nodes[frame.node].module;
 		frame.words -= words_from - words_to;
-		memo_no_calls(&frame);
+		frame.epoch = epoch;
 		memo->frames[memo->count++] = frame;
 	}
-	memo_name(memo, modules_at);
+	memo_name(memo->frames + root + 1, leaf, memo->frames[root].node);
 }

@@ -5,10 +5,24 @@
 #include "agent/lane.h"
 
 /*
- * Doubles the room; the `kept` remembered frames stay at the bottom, the
- * `fresh` ones at the top. False: no more room to be had.
+ * Room for one more than `fresh` frames: by dropping the remembered ones that
+ * are not among the first `kept`, or by doubling. False: no more room to be had.
  */
-bool memo_grow(struct memo *memo, uint32_t kept, uint32_t fresh);
+bool memo_room(struct memo *memo, uint32_t kept, uint32_t fresh);
+
+/* Only the first `kept` frames stay. */
+static inline void memo_drop(struct memo *memo, uint32_t kept)
+{
+	memo->count = kept;
+	if (memo->cut_end > kept)
+		memo->cut_end = 0;
+}
+
+/* An epoch that no frame and no tail has. */
+uint32_t memo_epoch(struct memo *memo);
+
+/* Where to write a tail with this tag; NULL: no memory. */
+struct memo_tail *memo_tail_slot(struct memo *memo, uint32_t tag);
 
 /* The remembered frame that owns word `bad`, searched from frame `from` towards the root. */
 uint32_t memo_owner_of_word(const struct memo *memo, uint32_t from, uint32_t bad);
@@ -19,15 +33,8 @@ uint32_t memo_root_end(const struct memo *memo, uint64_t sp);
 /* A frame that says: here frames are left out. */
 void memo_push_mark(struct memo *memo);
 
-/* Node ids for frames [first, count), which hold module instances there. */
-void memo_name(struct memo *memo, uint32_t first);
+/* Node ids for frames that hold module instances there; the first stands on node `base`. */
+void memo_name(struct memo_frame *frames, uint32_t count, uint32_t base);
 
 /* More than `depth` frames: keep the root end, a mark, and the newer half of the rest. */
 void memo_shorten(struct memo *memo);
-
-/* The frame's path is a new one: what was called from it has other nodes. */
-static inline void memo_no_calls(struct memo_frame *frame)
-{
-	for (int i = 0; i < MEMO_CALLS; i++)
-		frame->call_key[i] = 0;
-}
