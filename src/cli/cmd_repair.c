@@ -93,8 +93,7 @@ static int on_progress(void *ctx, uint64_t done, uint64_t all)
 
 static int check(struct trace_reader *reader, struct soundness *s, struct tm_error *err)
 {
-	const struct trace_check hooks = {
-		.problem = on_problem, .progress = on_progress, .ctx = s};
+	const struct trace_check hooks = {.problem = on_problem, .progress = on_progress, .ctx = s};
 	progress_begin(&s->progress, "checking", "events");
 	int code = trace_verify(reader, &hooks, err);
 	for (size_t i = 0; i < trace_reader_section_count(reader) && !code; i++) {
@@ -192,8 +191,9 @@ static void say(const struct request *request, const char *backup, const struct 
 		text_put(&out.text, "; the stored figures are sound and were kept");
 	text_put(&out.text, ".\n");
 	if (sum->unread && !sum->kept_slices)
-		text_put(&out.text, "The figures are now those of the events that are left: what was "
-				    "freed in the lost part looks unfreed.\n");
+		text_put(&out.text,
+			 "The figures are now those of the events that are left: what was "
+			 "freed in the lost part looks unfreed.\n");
 	if (sum->no_meta)
 		text_put(&out.text, "The name of the program and its command line are lost.\n");
 	if (sum->no_end)
@@ -206,8 +206,7 @@ static void say(const struct request *request, const char *backup, const struct 
 	(void)!out_finish(&out);
 }
 
-static int replace(const struct request *request, struct trace_reader *reader,
-		   struct tm_error *err)
+static int replace(const struct request *request, struct trace_reader *reader, struct tm_error *err)
 {
 	struct newfile file;
 	struct repair_result sum = {0};

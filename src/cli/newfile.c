@@ -74,11 +74,12 @@ int newfile_commit(struct newfile *file, bool force, char *backup_path, struct t
 	}
 	/* link() refuses to replace, rename() does not. */
 	bool replace = force || backup_path;
-	int failed = replace ? rename(file->temporary, file->path)
-			     : link(file->temporary, file->path);
+	int failed =
+		replace ? rename(file->temporary, file->path) : link(file->temporary, file->path);
 	if (failed)
-		return tm_fail(err, -errno, errno == EEXIST ? "'%s' exists already: %s"
-							    : "'%s' cannot be written: %s",
+		return tm_fail(err, -errno,
+			       errno == EEXIST ? "'%s' exists already: %s"
+					       : "'%s' cannot be written: %s",
 			       file->path,
 			       errno == EEXIST ? "use --force to replace it" : strerror(errno));
 	if (!replace)

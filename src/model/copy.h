@@ -26,10 +26,10 @@ struct copy {
 	/* Slices end at these events, in rising order; NULL: where they are due. */
 	const uint64_t *cuts;
 	size_t cut_count, next_cut;
-	uint64_t from_ns;   /* times are counted from here */
-	uint64_t start_ns;  /* and this is added, to what comes after the start */
-	uint64_t last_ns;   /* of the last event written */
-	uint64_t births;    /* allocations written */
+	uint64_t from_ns;  /* times are counted from here */
+	uint64_t start_ns; /* and this is added, to what comes after the start */
+	uint64_t last_ns;  /* of the last event written */
+	uint64_t births;   /* allocations written */
 };
 
 /* Loads the tables of the selected section, makes the model. The caller begins the section. */

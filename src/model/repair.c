@@ -161,8 +161,7 @@ static int look_at_events(struct work *k)
 
 enum { MODULES_MAX = 1 << 20 };
 
-static const struct trace_stack lost_stack = {.module_id = TRACE_MODULE_MARK,
-					      .pc = TRACE_MARK_CUT};
+static const struct trace_stack lost_stack = {.module_id = TRACE_MODULE_MARK, .pc = TRACE_MARK_CUT};
 
 static void see_module(uint32_t module_id, size_t *end)
 {
@@ -181,9 +180,8 @@ static int write_lost_modules(struct work *k)
 	for (size_t i = 0; i < copy->symbol_count; i++)
 		see_module(copy->symbols[i].module_id, &end);
 	for (size_t id = copy->module_count ? copy->module_count : 1; id < end && !rc; id++) {
-		const struct trace_module module = {.module_id = (uint32_t)id,
-						    .unmapped_ns = UINT64_MAX,
-						    .path = "[lost]"};
+		const struct trace_module module = {
+			.module_id = (uint32_t)id, .unmapped_ns = UINT64_MAX, .path = "[lost]"};
 		rc = trace_writer_module(k->w, &module);
 	}
 	return rc;
@@ -197,9 +195,9 @@ static int write_stacks(struct work *k)
 	for (size_t id = 1; id < end && !rc; id++) {
 		const struct trace_stack *stack =
 			id < copy->stack_count ? &copy->stacks[id] : &lost_stack;
-		bool lost = stack->parent_id >= id || (!stack->module_id && !stack->pc) ||
-			    (stack->module_id >= MODULES_MAX &&
-			     stack->module_id != TRACE_MODULE_MARK);
+		bool lost =
+			stack->parent_id >= id || (!stack->module_id && !stack->pc) ||
+			(stack->module_id >= MODULES_MAX && stack->module_id != TRACE_MODULE_MARK);
 		rc = trace_writer_stacks(k->w, lost ? &lost_stack : stack, 1);
 	}
 	copy->stack_count = end;

@@ -1,43 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Units are found by their code ranges (read once, from the units themselves:
- * clang writes no .debug_aranges); a unit's line table and scopes are decoded
- * when an address first falls into it.
+ * clang writes no .debug_aranges). A unit's functions and line table are decoded
+ * when an address first falls into it, what is inlined into a function when an
+ * address first falls into that. Addresses come sorted, so only what was used
+ * last is kept.
  */
 #include "symbols/lines.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/memory.h"
+#include "symbols/linetable.h"
 #include "symbols/scopes.h"
+#include "symbols/split.h"
 
-enum { UNITS_MAX = 1 << 20, RANGES_MAX = 1 << 16, NAME_ROOM = 32 * 1024, LOOK_BACK = 16 };
+enum { NAME_ROOM = 32 * 1024, LOOK_BACK = 1024, TRIES_MAX = 16, NAMES_CACHED = 1 << 14 };
+/* Decoded units beyond this are let go. */
+enum { KEPT_BYTES = 48 << 20 };
 
-struct unit {
-	Dwarf_Die skeleton; /* has the line table */
-	Dwarf_Die body;     /* has the entries; the same unless they were split off */
-	bool is_loaded, is_bad;
-	struct scopes scopes;
+/* What is decoded of one unit. */
+struct part {
+	struct unit *skeleton; /* has the line table */
+	struct unit *body;     /* has the entries; the same unless they were split off */
+	struct split *split;
+	bool split_tried, has_functions, has_table;
+	struct functions functions;
+	struct linetable table;
+	const char **paths; /* by file number, made when asked for */
 };
 
 struct range {
 	uint64_t low, high;
-	uint32_t unit;
+	uint64_t reach; /* the largest end up to here */
+	uint32_t part;
+};
+
+struct cached_name {
+	const char *mangled; /* in the file */
+	const char *name;    /* in the pool */
 };
 
 struct lines {
-	Dwarf *dwarf;
-	uint64_t *budget_ns;
-	struct unit *units;
-	size_t unit_count, unit_room;
-	struct range *ranges; /* sorted by low */
+	const struct elffile *file;
+	const struct debugfile_search *search;
+	struct lines_limits limits;
+	struct image image, alt_image;
+	struct dwarf dwarf, alt;
+	struct split_package *package;
+	bool package_tried, has_alt;
+	struct part *parts; /* one per unit of dwarf */
+	struct range *ranges;
 	size_t range_count, range_room;
+	size_t kept_bytes;
+	struct scopes tree; /* of one function */
+	const struct part *tree_part;
+	uint64_t tree_die;
+	struct cached_name *names;
 };
 
 static uint64_t cpu_ns(void)
@@ -47,36 +72,22 @@ static uint64_t cpu_ns(void)
 
 static void charge(struct lines *lines, uint64_t since_ns)
 {
-	uint64_t used = cpu_ns() - since_ns;
-	*lines->budget_ns = used < *lines->budget_ns ? *lines->budget_ns - used : 0;
+	uint64_t used = cpu_ns() - since_ns, *left = lines->limits.budget_ns;
+	*left = used < *left ? *left - used : 0;
 }
 
-/* The bytes of debug information, 0 if there is none. */
-static uint64_t debug_bytes(const struct elffile *file)
-{
-	size_t names;
-	uint64_t bytes = 0;
-	bool has_info = false;
-	Elf_Scn *section = NULL;
-	if (elf_getshdrstrndx(file->elf, &names))
-		return 0;
-	while ((section = elf_nextscn(file->elf, section))) {
-		GElf_Shdr header;
-		const char *name;
-		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS ||
-		    !(name = elf_strptr(file->elf, names, header.sh_name)))
-			continue;
-		if (strncmp(name, ".debug_", 7) != 0 && strncmp(name, ".zdebug_", 8) != 0)
-			continue;
-		has_info |= !strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info");
-		if (__builtin_add_overflow(bytes, header.sh_size, &bytes))
-			return UINT64_MAX;
-	}
-	return has_info ? bytes : 0;
-}
+/* ---- the index of the units ---- */
 
-static int add_range(struct lines *lines, uint64_t low, uint64_t high)
+struct add_range {
+	struct lines *lines;
+	uint32_t part;
+	bool any;
+};
+
+static int add_range(void *ctx, uint64_t low, uint64_t high)
 {
+	struct add_range *add = ctx;
+	struct lines *lines = add->lines;
 	if (lines->range_count == lines->range_room) {
 		size_t room = lines->range_room * 2 + 256;
 		void *grown = tm_grow_array(lines->ranges, room, sizeof *lines->ranges);
@@ -85,36 +96,9 @@ static int add_range(struct lines *lines, uint64_t low, uint64_t high)
 		lines->ranges = grown;
 		lines->range_room = room;
 	}
-	lines->ranges[lines->range_count++] = (struct range){
-		.low = low,
-		.high = high,
-		.unit = (uint32_t)(lines->unit_count - 1),
-	};
-	return 0;
-}
-
-static int add_unit(struct lines *lines, const Dwarf_Die *skeleton, const Dwarf_Die *body)
-{
-	if (lines->unit_count == lines->unit_room) {
-		size_t room = lines->unit_room * 2 + 64;
-		void *grown = tm_grow_array(lines->units, room, sizeof *lines->units);
-		if (!grown)
-			return -ENOMEM;
-		lines->units = grown;
-		lines->unit_room = room;
-	}
-	struct unit *unit = &lines->units[lines->unit_count++];
-	*unit = (struct unit){.skeleton = *skeleton, .body = *body};
-	Dwarf_Addr base, low, high;
-	ptrdiff_t offset = 0;
-	for (int i = 0; i < RANGES_MAX; i++) {
-		offset = dwarf_ranges(&unit->skeleton, offset, &base, &low, &high);
-		if (offset <= 0)
-			break;
-		/* A function that the linker dropped keeps its entry at address 0. */
-		if (low > 0 && low < high && add_range(lines, low, high))
-			return -ENOMEM;
-	}
+	lines->ranges[lines->range_count++] =
+		(struct range){.low = low, .high = high, .part = add->part};
+	add->any = true;
 	return 0;
 }
 
@@ -124,38 +108,112 @@ static int by_low(const void *left, const void *right)
 	return (a->low > b->low) - (a->low < b->low);
 }
 
+static struct unit *part_body(struct lines *lines, struct part *part)
+{
+	if (part->skeleton->type != DW_UT_skeleton || part->split_tried)
+		return part->body;
+	part->split_tried = true;
+	if (!lines->package_tried && split_package_open(&lines->package, lines->file, lines->search,
+							lines->limits.max_bytes))
+		lines->package = NULL;
+	lines->package_tried = true;
+	if (!split_open(&part->split, part->skeleton, lines->package, lines->file, lines->search,
+			lines->limits.max_bytes))
+		part->body = split_unit(part->split);
+	return part->body;
+}
+
+/* A unit that does not say where its code is: its functions do. */
+static int add_function_ranges(struct lines *lines, uint32_t index)
+{
+	struct part *part = &lines->parts[index];
+	struct functions functions;
+	struct add_range add = {.lines = lines, .part = index};
+	int code = functions_load(&functions, part_body(lines, part), false);
+	for (size_t i = 0; !code && i < functions.count; i++)
+		code = add_range(&add, functions.list[i].low, functions.list[i].high);
+	functions_done(&functions);
+	unit_unload(part->body);
+	return code == -EFBIG ? 0 : code;
+}
+
+static int index_unit(struct lines *lines, uint32_t index)
+{
+	struct unit *unit = &lines->dwarf.units[index];
+	lines->parts[index] = (struct part){.skeleton = unit, .body = unit};
+	if (unit->type != DW_UT_compile && unit->type != DW_UT_skeleton)
+		return 0;
+	struct die root;
+	struct add_range add = {.lines = lines, .part = index};
+	if (!die_at(unit, unit->dies, &root))
+		return 0;
+	bool is_partial = root.abbrev->tag == DW_TAG_partial_unit;
+	int code = die_ranges(&root, add_range, &add);
+	unit_unload(unit);
+	if (!code && !add.any && !is_partial && unit->line_offset != UINT64_MAX)
+		code = add_function_ranges(lines, index);
+	return code;
+}
+
 static int index_units(struct lines *lines)
 {
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die die, split;
-	uint8_t type;
-	while (lines->unit_count < UNITS_MAX && *lines->budget_ns &&
-	       dwarf_get_units(lines->dwarf, cu, &cu, NULL, &type, &die, &split) == 0) {
-		if (type != DW_UT_compile && type != DW_UT_skeleton)
-			continue;
-		bool is_split = type == DW_UT_skeleton && split.addr;
-		if (add_unit(lines, &die, is_split ? &split : &die))
-			return -ENOMEM;
+	lines->parts = tm_alloc_array(lines->dwarf.unit_count + 1, sizeof *lines->parts);
+	if (!lines->parts)
+		return -ENOMEM;
+	for (size_t i = 0; i < lines->dwarf.unit_count; i++) {
+		int code = index_unit(lines, (uint32_t)i);
+		if (code)
+			return code;
 	}
 	if (lines->range_count)
 		qsort(lines->ranges, lines->range_count, sizeof *lines->ranges, by_low);
+	uint64_t reach = 0;
+	for (size_t i = 0; i < lines->range_count; i++) {
+		if (lines->ranges[i].high > reach)
+			reach = lines->ranges[i].high;
+		lines->ranges[i].reach = reach;
+	}
 	return 0;
 }
 
-int lines_open(struct lines **ret_lines, const struct elffile *file,
-	       const struct lines_limits *limits)
+/* ---- opening ---- */
+
+static void open_alt(struct lines *lines)
 {
-	uint64_t bytes = debug_bytes(file), began = cpu_ns();
-	if (!bytes || !*limits->budget_ns)
+	struct elffile file;
+	if (debugfile_open_alt(&file, lines->file, lines->search))
+		return;
+	if (!image_open(&lines->alt_image, &file, false, lines->limits.max_bytes) &&
+	    !dwarf_init(&lines->alt, &lines->alt_image, NULL, NULL))
+		lines->has_alt = true;
+	elffile_close(&file);
+}
+
+static int open_all(struct lines *lines)
+{
+	int code = image_open(&lines->image, lines->file, false, lines->limits.max_bytes);
+	if (code)
+		return code;
+	/* The alternate file first: units name their folders in it. */
+	open_alt(lines);
+	code = dwarf_init(&lines->dwarf, &lines->image, lines->has_alt ? &lines->alt : NULL, NULL);
+	return code ? code : index_units(lines);
+}
+
+int lines_open(struct lines **ret_lines, const struct elffile *file,
+	       const struct debugfile_search *search, const struct lines_limits *limits)
+{
+	if (!*limits->budget_ns)
 		return -ENODATA;
-	if (bytes > limits->max_bytes)
-		return -EFBIG;
+	uint64_t began = cpu_ns();
 	struct lines *lines = tm_alloc(sizeof *lines);
 	if (!lines)
 		return -ENOMEM;
-	lines->budget_ns = limits->budget_ns;
-	lines->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-	int code = lines->dwarf ? index_units(lines) : -ENODATA;
+	lines->file = file;
+	lines->search = search;
+	lines->limits = *limits;
+	lines->names = tm_alloc_array(NAMES_CACHED, sizeof *lines->names);
+	int code = lines->names ? open_all(lines) : -ENOMEM;
 	charge(lines, began);
 	if (code) {
 		lines_close(lines);
@@ -165,20 +223,203 @@ int lines_open(struct lines **ret_lines, const struct elffile *file,
 	return 0;
 }
 
+static void unload(struct part *part)
+{
+	functions_done(&part->functions);
+	linetable_done(&part->table);
+	part->paths = tm_free(part->paths);
+	part->has_functions = part->has_table = false;
+	unit_unload(part->skeleton);
+	unit_unload(part->body);
+}
+
 struct lines *lines_close(struct lines *lines)
 {
 	if (!lines)
 		return NULL;
-	for (size_t i = 0; i < lines->unit_count; i++)
-		scopes_done(&lines->units[i].scopes);
-	tm_free(lines->units);
+	for (size_t i = 0; lines->parts && i < lines->dwarf.unit_count; i++) {
+		if (!lines->parts[i].skeleton)
+			break;
+		unload(&lines->parts[i]);
+		split_close(lines->parts[i].split);
+	}
+	scopes_done(&lines->tree);
+	split_package_close(lines->package);
+	dwarf_done(&lines->dwarf);
+	dwarf_done(&lines->alt);
+	image_close(&lines->image);
+	image_close(&lines->alt_image);
+	tm_free(lines->parts);
 	tm_free(lines->ranges);
-	if (lines->dwarf)
-		dwarf_end(lines->dwarf);
+	tm_free(lines->names);
 	return tm_free(lines);
 }
 
-static struct unit *find_unit(struct lines *lines, uint64_t address)
+/* ---- decoding on demand ---- */
+
+/* Before more is decoded, what would be too much together goes. */
+static void make_room(struct lines *lines, const struct part *wanted)
+{
+	if (lines->kept_bytes < KEPT_BYTES)
+		return;
+	for (size_t i = 0; i < lines->dwarf.unit_count; i++)
+		if (&lines->parts[i] != wanted)
+			unload(&lines->parts[i]);
+	for (size_t i = 0; i < lines->alt.unit_count; i++)
+		unit_unload(&lines->alt.units[i]);
+	lines->kept_bytes = 0;
+}
+
+static bool load_functions(struct lines *lines, struct part *part, bool deep)
+{
+	if (part->has_functions && (!deep || part->functions.is_deep))
+		return true;
+	if (!*lines->limits.budget_ns)
+		return part->has_functions;
+	uint64_t began = cpu_ns();
+	make_room(lines, part);
+	functions_done(&part->functions);
+	part->has_functions = true; /* damaged: none */
+	(void)!functions_load(&part->functions, part_body(lines, part), deep);
+	lines->kept_bytes += part->functions.room * sizeof *part->functions.list +
+			     abbrevs_bytes(&part->body->abbrevs);
+	charge(lines, began);
+	return true;
+}
+
+static bool load_table(struct lines *lines, struct part *part)
+{
+	if (part->has_table)
+		return true;
+	if (!*lines->limits.budget_ns)
+		return false;
+	uint64_t began = cpu_ns();
+	part->has_table = true;
+	(void)!linetable_load(&part->table, part->skeleton);
+	part->paths = tm_alloc_array(part->table.file_count + 1, sizeof *part->paths);
+	lines->kept_bytes += linetable_bytes(&part->table);
+	charge(lines, began);
+	return true;
+}
+
+static bool load_tree(struct lines *lines, const struct part *part, uint64_t die)
+{
+	if (lines->tree_part == part && lines->tree_die == die)
+		return true;
+	if (!*lines->limits.budget_ns)
+		return false;
+	uint64_t began = cpu_ns();
+	scopes_done(&lines->tree);
+	lines->tree_part = part;
+	lines->tree_die = die;
+	(void)!scopes_load(&lines->tree, part->body, die);
+	charge(lines, began);
+	return true;
+}
+
+/* ---- answers ---- */
+
+static const char *intern(struct strpool *strings, const char *text)
+{
+	return text ? strpool_intern(strings, text, strlen(text)) : NULL;
+}
+
+/* The linker keeps equal names once, so one pointer serves all units of a file. */
+static const char *demangled(struct lines *lines, struct strpool *strings, const char *mangled)
+{
+	struct cached_name *slot = &lines->names[hash_pair(0, (uintptr_t)mangled) % NAMES_CACHED];
+	if (slot->mangled == mangled)
+		return slot->name;
+	char name[NAME_ROOM];
+	symbols_demangle(mangled, name, sizeof name);
+	const char *kept = intern(strings, name);
+	if (kept)
+		*slot = (struct cached_name){.mangled = mangled, .name = kept};
+	return kept;
+}
+
+static const char *path_of(struct part *part, struct strpool *strings, uint32_t file)
+{
+	if (!part->paths || file >= part->table.file_count)
+		return NULL;
+	if (!part->paths[file]) {
+		struct text path = {0};
+		if (linetable_path(&part->table, file, &path) && !text_error(&path))
+			part->paths[file] = intern(strings, text_string(&path));
+		text_done(&path);
+	}
+	return part->paths[file];
+}
+
+static uint32_t number_of(const struct die *die, unsigned name)
+{
+	struct value value = die_value(die, name);
+	return value.number > UINT32_MAX ? 0 : (uint32_t)value.number;
+}
+
+struct place {
+	const char *file;
+	uint32_t line, column;
+};
+
+/* Where an inlined function was called. */
+static struct place call_place(struct part *part, struct strpool *strings, const struct die *die)
+{
+	return (struct place){
+		.file = path_of(part, strings, number_of(die, DW_AT_call_file)),
+		.line = number_of(die, DW_AT_call_line),
+		.column = number_of(die, DW_AT_call_column),
+	};
+}
+
+static struct place line_place(struct lines *lines, struct part *part, struct strpool *strings,
+			       uint64_t address)
+{
+	struct place place = {0};
+	if (!load_table(lines, part))
+		return place;
+	const struct linetable_row *row = linetable_find(&part->table, address);
+	if (row) {
+		place.file = path_of(part, strings, row->file);
+		place.line = row->line;
+		place.column = row->column;
+	}
+	return place;
+}
+
+/* The function and what is inlined into it at the address, innermost first. */
+static void add_frames(struct lines *lines, struct part *part, struct strpool *strings,
+		       uint64_t function, uint64_t address, struct lines_answer *answer)
+{
+	uint64_t dies[SYMBOLS_CHAIN_MAX] = {function};
+	size_t count = 1;
+	if (load_tree(lines, part, function))
+		count += scopes_find(&lines->tree, address, dies + 1, SYMBOLS_CHAIN_MAX - 1);
+	struct place place = {answer->file, answer->line, answer->column};
+	for (size_t i = 0; i < count; i++) {
+		struct die die;
+		const char *name = NULL;
+		if (die_at(part->body, dies[count - 1 - i], &die))
+			name = die_function_name(&die, &answer->is_plain);
+		name = name ? demangled(lines, strings, name) : NULL;
+		if (!name) {
+			answer->count = 0;
+			return;
+		}
+		answer->frames[i] = (struct symbols_frame){
+			.function = name,
+			.file = place.file,
+			.line = place.line,
+			.column = place.column,
+			.inlined = i + 1 < count,
+			.source = TRACE_SYM_DWARF,
+		};
+		answer->count = i + 1;
+		place = call_place(part, strings, &die);
+	}
+}
+
+static size_t upper_bound(const struct lines *lines, uint64_t address)
 {
 	size_t low = 0, high = lines->range_count;
 	while (low < high) {
@@ -188,115 +429,47 @@ static struct unit *find_unit(struct lines *lines, uint64_t address)
 		else
 			high = middle;
 	}
-	for (size_t i = low; i-- > 0 && low - i <= LOOK_BACK;)
-		if (address < lines->ranges[i].high)
-			return &lines->units[lines->ranges[i].unit];
-	return NULL;
+	return low;
 }
 
-static bool load_unit(struct lines *lines, struct unit *unit)
+/* Tries the units that claim the address until one has a function there. */
+static bool find_among(struct lines *lines, struct strpool *strings, uint64_t address, bool deep,
+		       struct lines_answer *answer)
 {
-	if (!unit->is_loaded && *lines->budget_ns) {
-		uint64_t began = cpu_ns();
-		unit->is_loaded = true;
-		unit->is_bad = scopes_init(&unit->scopes, &unit->body) != 0;
-		charge(lines, began);
+	size_t end = upper_bound(lines, address);
+	unsigned tries = 0;
+	for (size_t i = end; i-- > 0 && end - i <= LOOK_BACK && tries < TRIES_MAX;) {
+		if (lines->ranges[i].reach <= address)
+			break;
+		if (lines->ranges[i].high <= address)
+			continue;
+		tries++;
+		struct part *part = &lines->parts[lines->ranges[i].part];
+		if (!load_functions(lines, part, deep))
+			continue;
+		const struct scope_function *function = functions_find(&part->functions, address);
+		if (function || !answer->file) {
+			struct place place = line_place(lines, part, strings, address);
+			answer->file = place.file;
+			answer->line = place.line;
+			answer->column = place.column;
+		}
+		if (function)
+			add_frames(lines, part, strings, function->die, address, answer);
+		if (answer->count)
+			return true;
 	}
-	return unit->is_loaded && !unit->is_bad;
+	return false;
 }
 
-static const char *intern(struct strpool *strings, const char *text)
+void lines_find(struct lines *lines, struct strpool *strings, uint64_t elf_address,
+		struct lines_answer *ret_answer)
 {
-	return text ? strpool_intern(strings, text, strlen(text)) : NULL;
-}
-
-/* The name that the symbol table would have (with its namespaces), else the plain one. */
-static const char *function_name(struct strpool *strings, Dwarf_Die *die)
-{
-	Dwarf_Attribute attribute;
-	const char *mangled = NULL;
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
-	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
-		mangled = dwarf_formstring(&attribute);
-	if (!mangled)
-		return intern(strings, dwarf_diename(die));
-	char name[NAME_ROOM];
-	symbols_demangle(mangled, name, sizeof name);
-	return intern(strings, name);
-}
-
-static uint32_t number_of(Dwarf_Die *die, unsigned name)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Word value = 0;
-	if (!dwarf_attr(die, name, &attribute) || dwarf_formudata(&attribute, &value) ||
-	    value > UINT32_MAX)
-		return 0;
-	return (uint32_t)value;
-}
-
-struct place {
-	const char *file;
-	uint32_t line, column;
-};
-
-/* Where an inlined function was called. */
-static struct place call_place(struct strpool *strings, struct unit *unit, Dwarf_Die *die)
-{
-	struct place place = {.line = number_of(die, DW_AT_call_line),
-			      .column = number_of(die, DW_AT_call_column)};
-	Dwarf_Files *files;
-	size_t count, file = number_of(die, DW_AT_call_file);
-	if (!dwarf_getsrcfiles(&unit->skeleton, &files, &count) && file < count)
-		place.file = intern(strings, dwarf_filesrc(files, file, NULL, NULL));
-	return place;
-}
-
-static struct place line_place(struct lines *lines, struct strpool *strings, struct unit *unit,
-			       uint64_t address)
-{
-	uint64_t began = cpu_ns();
-	struct place place = {0};
-	Dwarf_Line *line = dwarf_getsrc_die(&unit->skeleton, address);
-	int number = 0, column = 0;
-	if (line) {
-		place.file = intern(strings, dwarf_linesrc(line, NULL, NULL));
-		if (!dwarf_lineno(line, &number) && number > 0)
-			place.line = (uint32_t)number;
-		if (!dwarf_linecol(line, &column) && column > 0)
-			place.column = (uint32_t)column;
-	}
-	charge(lines, began);
-	return place;
-}
-
-size_t lines_find(struct lines *lines, struct strpool *strings, uint64_t elf_address,
-		  struct symbols_frame frames[SYMBOLS_CHAIN_MAX])
-{
-	struct unit *unit = find_unit(lines, elf_address);
-	if (!unit || !load_unit(lines, unit))
-		return 0;
-	const struct scope *scopes[SYMBOLS_CHAIN_MAX];
-	size_t count = scopes_find(&unit->scopes, elf_address, scopes, SYMBOLS_CHAIN_MAX);
-	struct place place = line_place(lines, strings, unit, elf_address);
-	for (size_t i = 0; i < count; i++) {
-		Dwarf_Die die;
-		const char *name = NULL;
-		/* Scopes come outermost first, frames innermost first. */
-		if (dwarf_offdie(dwarf_cu_getdwarf(unit->body.cu), scopes[count - 1 - i]->die,
-				 &die))
-			name = function_name(strings, &die);
-		if (!name)
-			return 0;
-		frames[i] = (struct symbols_frame){
-			.function = name,
-			.file = place.file,
-			.line = place.line,
-			.column = place.column,
-			.inlined = i + 1 < count,
-			.source = TRACE_SYM_DWARF,
-		};
-		place = call_place(strings, unit, &die);
-	}
-	return count;
+	ret_answer->count = 0;
+	ret_answer->is_plain = false;
+	ret_answer->file = NULL;
+	ret_answer->line = ret_answer->column = 0;
+	/* A function inside a function is looked for only when there is no other. */
+	if (!find_among(lines, strings, elf_address, false, ret_answer))
+		find_among(lines, strings, elf_address, true, ret_answer);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files, lines and inlined functions of one module, from its DWARF through libdw. */
+/* Files, lines and inlined functions of one module, from its DWARF. */
 #pragma once
 
+#include "symbols/debugfile.h"
 #include "symbols/elffile.h"
 #include "symbols/strpool.h"
 #include "symbols/symbols.h"
@@ -9,21 +10,32 @@
 struct lines;
 
 struct lines_limits {
-	uint64_t max_bytes;  /* of debug sections: more is not opened */
+	uint64_t max_bytes;  /* of unpacked debug sections */
 	uint64_t *budget_ns; /* CPU time left for decoding; shared by all modules */
 };
 
 /*
- * -ENODATA if the file has no debug information, -EFBIG if it has too much,
- * -ENOMEM. The file must stay open.
+ * -ENODATA if the file has no debug information, -ENOMEM. The file must stay
+ * open. What dwz moved elsewhere and split units are looked for as `search`
+ * says, which must live as long.
  */
 TM_MUST_CHECK int lines_open(struct lines **ret_lines, const struct elffile *file,
+			     const struct debugfile_search *search,
 			     const struct lines_limits *limits);
 struct lines *lines_close(struct lines *lines);
 
+struct lines_answer {
+	struct symbols_frame frames[SYMBOLS_CHAIN_MAX]; /* innermost first */
+	size_t count;
+	bool is_plain; /* the last frame's name is without namespace and types */
+	/* Where the address is, also when no function is known: an assembler's files have none. */
+	const char *file;
+	uint32_t line, column;
+};
+
 /*
- * The frames at an ELF address, innermost first; strings go into the pool. 0 =
- * unknown, or the budget is used up and this part was not decoded before.
+ * What is at an ELF address; strings go into the pool. Nothing = unknown, or the
+ * budget is used up and this part was not decoded before.
  */
-size_t lines_find(struct lines *lines, struct strpool *strings, uint64_t elf_address,
-		  struct symbols_frame frames[SYMBOLS_CHAIN_MAX]);
+void lines_find(struct lines *lines, struct strpool *strings, uint64_t elf_address,
+		struct lines_answer *ret_answer);

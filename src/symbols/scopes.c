@@ -1,26 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Known limits: a function whose code lies in several ranges (hot and cold
- * parts) has one entry per range, each followed by all that is inlined into it.
- */
 #include "symbols/scopes.h"
 
 #include <dwarf.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "symbols/walk.h"
 
-enum { RANGES_MAX = 4096 };
+/* What one unit may make us keep; how deep inlining is followed. */
+enum { SCOPES_MAX = 1 << 22, LOOK_BACK = 64 };
 
-struct scopes_function {
-	uint64_t low, high;
-	size_t first, count; /* in list */
+struct add_function {
+	struct functions *functions;
+	uint64_t die;
 };
 
-static int add_scope(struct scopes *scopes, struct scope scope)
+static int add_function(void *ctx, uint64_t low, uint64_t high)
 {
+	struct add_function *add = ctx;
+	struct functions *functions = add->functions;
+	if (functions->count == functions->room) {
+		size_t room = functions->room * 2 + 64;
+		if (room > SCOPES_MAX)
+			return -EFBIG;
+		void *grown = tm_grow_array(functions->list, room, sizeof *functions->list);
+		if (!grown)
+			return -ENOMEM;
+		functions->list = grown;
+		functions->room = room;
+	}
+	functions->list[functions->count++] =
+		(struct scope_function){.low = low, .high = high, .die = add->die};
+	return 0;
+}
+
+static int by_low(const void *left, const void *right)
+{
+	const struct scope_function *a = left, *b = right;
+	return (a->low > b->low) - (a->low < b->low);
+}
+
+static bool holds_functions(unsigned tag)
+{
+	return tag == DW_TAG_compile_unit || tag == DW_TAG_namespace || tag == DW_TAG_module;
+}
+
+int functions_load(struct functions *functions, struct unit *unit, bool deep)
+{
+	*functions = (struct functions){.is_deep = true};
+	struct walk walk;
+	struct die die;
+	int depth, code = 0;
+	if (!walk_begin(&walk, unit, unit->dies))
+		return 0;
+	while (!code && walk_next(&walk, &die, &depth)) {
+		unsigned tag = die.abbrev->tag;
+		if (tag == DW_TAG_subprogram && die.abbrev->has_code)
+			code = die_ranges(&die, add_function,
+					  &(struct add_function){functions, die.offset});
+		if (!deep && !holds_functions(tag) && die.abbrev->has_children &&
+		    walk_over(&walk, &die))
+			functions->is_deep = false;
+	}
+	if (code) {
+		functions_done(functions);
+		return code;
+	}
+	if (functions->count)
+		qsort(functions->list, functions->count, sizeof *functions->list, by_low);
+	return 0;
+}
+
+void functions_done(struct functions *functions)
+{
+	tm_free(functions->list);
+	*functions = (struct functions){0};
+}
+
+const struct scope_function *functions_find(const struct functions *functions, uint64_t address)
+{
+	size_t low = 0, high = functions->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (functions->list[middle].low <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low; i-- > 0 && low - i <= LOOK_BACK;)
+		if (address < functions->list[i].high)
+			return &functions->list[i];
+	return NULL;
+}
+
+struct add_scope {
+	struct scopes *scopes;
+	uint32_t depth;
+	uint64_t die;
+	bool has_code;
+};
+
+static int add_scope(void *ctx, uint64_t low, uint64_t high)
+{
+	struct add_scope *add = ctx;
+	struct scopes *scopes = add->scopes;
 	if (scopes->count == scopes->room) {
 		size_t room = scopes->room * 2 + 64;
 		if (room > SCOPES_MAX)
@@ -31,214 +115,120 @@ static int add_scope(struct scopes *scopes, struct scope scope)
 		scopes->list = grown;
 		scopes->room = room;
 	}
-	scopes->list[scopes->count++] = scope;
+	add->has_code = true;
+	scopes->list[scopes->count++] =
+		(struct scope){.low = low, .high = high, .depth = add->depth, .die = add->die};
 	return 0;
 }
 
-static int add_function(struct scopes *scopes, struct scopes_function function)
+static int add_call(struct scopes *scopes, const struct die *die)
 {
-	if (scopes->function_count == scopes->function_room) {
-		size_t room = scopes->function_room * 2 + 64;
+	if (die_value(die, DW_AT_call_tail_call).form || die_value(die, DW_AT_GNU_tail_call).form) {
+		scopes->has_tail_calls = true;
+		return 0;
+	}
+	struct value value = die_value(die, DW_AT_call_return_pc);
+	if (!value.form)
+		value = die_value(die, DW_AT_low_pc); /* before DWARF 5 */
+	uint64_t return_pc;
+	if (!unit_address(die->unit, &value, &return_pc))
+		return 0;
+	if (scopes->call_count == scopes->call_room) {
+		size_t room = scopes->call_room * 2 + 64;
 		if (room > SCOPES_MAX)
 			return -EFBIG;
-		void *grown = tm_grow_array(scopes->functions, room, sizeof *scopes->functions);
+		void *grown = tm_grow_array(scopes->calls, room, sizeof *scopes->calls);
 		if (!grown)
 			return -ENOMEM;
-		scopes->functions = grown;
-		scopes->function_room = room;
+		scopes->calls = grown;
+		scopes->call_room = room;
 	}
-	scopes->functions[scopes->function_count++] = function;
-	return 0;
-}
-
-/* One scope per range of the entry. Returns 1 if it has code, 0 if not, -errno. */
-static int add_ranges(struct scopes *scopes, Dwarf_Die *die, uint32_t depth)
-{
-	Dwarf_Addr base, low, high;
-	ptrdiff_t offset = 0;
-	int found = 0;
-	for (int i = 0; i < RANGES_MAX; i++) {
-		offset = dwarf_ranges(die, offset, &base, &low, &high);
-		if (offset <= 0)
-			break;
-		if (low >= high || low == 0)
-			continue; /* empty, or dropped by the linker */
-		int code = add_scope(scopes, (struct scope){
-						     .low = low,
-						     .high = high,
-						     .depth = depth,
-						     .die = dwarf_dieoffset(die),
-					     });
-		if (code)
-			return code;
-		found = 1;
-	}
-	return found;
-}
-
-static bool may_hold_code(int tag)
-{
-	switch (tag) {
-	case DW_TAG_subprogram:
-	case DW_TAG_inlined_subroutine:
-	case DW_TAG_lexical_block:
-	case DW_TAG_namespace:
-	case DW_TAG_module:
-	case DW_TAG_structure_type: /* Rust and D put methods into types */
-	case DW_TAG_class_type:
-	case DW_TAG_try_block:
-	case DW_TAG_catch_block:
-		return true;
-	}
-	return false;
-}
-
-/* What one level of the walk remembers. */
-struct level {
-	Dwarf_Die die;
-	uint32_t depth;   /* of scopes found here */
-	size_t function;  /* where the function that encloses this level began; SIZE_MAX = none */
-	bool is_function; /* this level's entry is that function */
-};
-
-/* All ranges of a function, then everything inside: each range gets the whole. */
-static int close_function(struct scopes *scopes, size_t first)
-{
-	for (size_t i = first; i < scopes->count && scopes->list[i].depth == 0; i++) {
-		int code = add_function(scopes, (struct scopes_function){
-							.low = scopes->list[i].low,
-							.high = scopes->list[i].high,
-							.first = first,
-							.count = scopes->count - first,
-						});
-		if (code)
-			return code;
-	}
+	scopes->calls[scopes->call_count++] =
+		(struct scope_call){.return_pc = return_pc, .die = die->offset};
 	return 0;
 }
 
 /*
- * Notes an entry's own code. Sets *ret_enter if its children are to be walked,
- * at the level it fills.
+ * How deep inlining is at each depth of the entries: an entry's own depth
+ * follows from the one above it.
  */
-static int visit(struct scopes *scopes, const struct level *from, Dwarf_Die *die,
-		 struct level *ret_level, bool *ret_enter)
+enum { DEPTH_MAX = 1024 };
+
+struct inside {
+	struct scopes *scopes;
+	uint32_t inlining[DEPTH_MAX]; /* of what is below the entry at this depth */
+	int skip_below;               /* entries deeper than this are not ours; 0 = none */
+};
+
+/* Functions inside functions are others; so is what an entry without code holds. */
+static int visit(struct inside *inside, struct walk *walk, const struct die *die, int depth)
 {
-	int tag = dwarf_tag(die);
-	*ret_enter = false;
-	if (!may_hold_code(tag))
+	if (inside->skip_below && depth > inside->skip_below)
 		return 0;
-	struct level level = {.depth = from->depth, .function = from->function};
-	bool inlined = tag == DW_TAG_inlined_subroutine;
-	if (inlined && from->function == SIZE_MAX)
-		return 0;
-	if (inlined || tag == DW_TAG_subprogram) {
-		/* A function inside a function is one of its own. */
-		size_t first = scopes->count;
-		int code = add_ranges(scopes, die, inlined ? from->depth : 0);
-		if (code <= 0)
-			return code;
-		level.depth = inlined ? from->depth + 1 : 1;
-		level.is_function = !inlined;
-		level.function = inlined ? from->function : first;
+	inside->skip_below = 0;
+	uint32_t around = inside->inlining[depth - 1];
+	inside->inlining[depth] = around;
+	bool leave_out = false;
+	int code = 0;
+	switch (die->abbrev->tag) {
+	case DW_TAG_inlined_subroutine: {
+		struct add_scope add = {inside->scopes, around + 1, die->offset, false};
+		code = die_ranges(die, add_scope, &add);
+		leave_out = !add.has_code;
+		inside->inlining[depth] = around + 1;
+		break;
 	}
-	*ret_enter = dwarf_child(die, &level.die) == 0;
-	if (!*ret_enter && level.is_function)
-		return close_function(scopes, level.function);
-	*ret_level = level;
-	return 0;
-}
-
-static int walk(struct scopes *scopes, Dwarf_Die *unit, struct level *levels)
-{
-	size_t top = 0;
-	levels[0] = (struct level){.function = SIZE_MAX};
-	if (dwarf_child(unit, &levels[0].die) != 0)
-		return 0;
-	for (;;) {
-		bool enter = false;
-		struct level next;
-		int code = visit(scopes, &levels[top], &levels[top].die, &next, &enter);
-		if (code)
-			return code;
-		if (enter && top + 1 < SCOPES_DEPTH_MAX) {
-			levels[++top] = next;
-			continue;
-		}
-		if (enter && next.is_function && close_function(scopes, next.function))
-			return -ENOMEM;
-		while (dwarf_siblingof(&levels[top].die, &levels[top].die) != 0) {
-			if (levels[top].is_function &&
-			    (code = close_function(scopes, levels[top].function)))
-				return code;
-			if (top-- == 0)
-				return 0;
-		}
+	case DW_TAG_call_site:
+	case DW_TAG_GNU_call_site:
+		code = add_call(inside->scopes, die);
+		leave_out = true;
+		break;
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+		break;
+	default:
+		leave_out = true;
 	}
+	if (leave_out && die->abbrev->has_children && !walk_over(walk, die))
+		inside->skip_below = depth;
+	return code;
 }
 
-static int by_address(const void *left, const void *right)
-{
-	const struct scopes_function *a = left, *b = right;
-	return (a->low > b->low) - (a->low < b->low);
-}
-
-int scopes_init(struct scopes *scopes, Dwarf_Die *unit)
+int scopes_load(struct scopes *scopes, struct unit *unit, uint64_t offset)
 {
 	*scopes = (struct scopes){0};
-	struct level *levels = tm_alloc_array(SCOPES_DEPTH_MAX, sizeof *levels);
-	if (!levels)
-		return -ENOMEM;
-	int code = walk(scopes, unit, levels);
-	tm_free(levels);
-	if (code) {
-		scopes_done(scopes);
-		return code;
+	struct inside inside = {.scopes = scopes};
+	struct walk walk;
+	struct die die;
+	int depth, code = 0;
+	if (!walk_begin(&walk, unit, offset))
+		return 0;
+	while (!code && walk_next(&walk, &die, &depth)) {
+		if (depth >= DEPTH_MAX)
+			break;
+		if (depth > 0)
+			code = visit(&inside, &walk, &die, depth);
 	}
-	if (scopes->function_count)
-		qsort(scopes->functions, scopes->function_count, sizeof *scopes->functions,
-		      by_address);
-	return 0;
+	if (code)
+		scopes_done(scopes);
+	return code;
 }
 
 void scopes_done(struct scopes *scopes)
 {
 	tm_free(scopes->list);
-	tm_free(scopes->functions);
+	tm_free(scopes->calls);
 	*scopes = (struct scopes){0};
 }
 
-size_t scopes_bytes(const struct scopes *scopes)
+size_t scopes_find(const struct scopes *scopes, uint64_t address, uint64_t *ret_dies, size_t max)
 {
-	return scopes->room * sizeof *scopes->list +
-	       scopes->function_room * sizeof *scopes->functions;
-}
-
-static const struct scopes_function *find_function(const struct scopes *scopes, uint64_t address)
-{
-	size_t low = 0, high = scopes->function_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (scopes->functions[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	/* The last that begins before it; functions do not overlap. */
-	if (!low || address >= scopes->functions[low - 1].high)
-		return NULL;
-	return &scopes->functions[low - 1];
-}
-
-size_t scopes_find(const struct scopes *scopes, uint64_t address, const struct scope **ret_scopes,
-		   size_t max)
-{
-	const struct scopes_function *function = find_function(scopes, address);
 	size_t found = 0;
-	for (size_t i = 0; function && i < function->count && found < max; i++) {
-		const struct scope *scope = &scopes->list[function->first + i];
-		if (address >= scope->low && address < scope->high && scope->depth == found)
-			ret_scopes[found++] = scope;
+	for (size_t i = 0; i < scopes->count && found < max; i++) {
+		const struct scope *scope = &scopes->list[i];
+		if (address >= scope->low && address < scope->high && scope->depth == found + 1)
+			ret_dies[found++] = scope->die;
 	}
 	return found;
 }

@@ -1,40 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code ranges of one compilation unit: its functions, and what was inlined
- * into each. Made by one walk over the unit's entries, then searched.
+ * The code of one unit: where its functions are, and what was inlined into one
+ * of them. The functions come from one walk that leaves out their inside where
+ * the file says where that ends; a function's inside is read when it is asked
+ * for.
  */
 #pragma once
 
-#include <elfutils/libdw.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "symbols/unit.h"
 
-#include "base/error.h"
+struct scope_function {
+	uint64_t low, high; /* [low, high) */
+	uint64_t die;
+};
+
+struct functions {
+	struct scope_function *list; /* by address */
+	size_t count, room;
+	bool is_deep; /* functions inside functions are in, too */
+};
+
+/* -EFBIG, -ENOMEM. */
+TM_MUST_CHECK int functions_load(struct functions *functions, struct unit *unit, bool deep);
+void functions_done(struct functions *functions);
+/* The innermost that has the address, or NULL. O(log functions). */
+const struct scope_function *functions_find(const struct functions *functions, uint64_t address);
 
 struct scope {
-	uint64_t low, high; /* [low, high) */
-	uint32_t depth;     /* 0 = the function itself, then what is inlined into it, and so on */
-	Dwarf_Off die;
+	uint64_t low, high;
+	uint32_t depth; /* 1 = inlined into the function itself, and so on */
+	uint64_t die;
 };
 
+struct scope_call {
+	uint64_t return_pc;
+	uint64_t die; /* of the call site */
+};
+
+/* What was inlined into a function, and the calls that it makes. */
 struct scopes {
-	struct scope *list; /* each function is followed by all that is inlined into it */
+	struct scope *list;
 	size_t count, room;
-	struct scopes_function *functions; /* sorted by address */
-	size_t function_count, function_room;
+	struct scope_call *calls;
+	size_t call_count, call_room;
+	bool has_tail_calls;
 };
 
-/* Entries that a damaged or absurd file may make us keep for one unit. */
-enum { SCOPES_MAX = 4 * 1024 * 1024, SCOPES_DEPTH_MAX = 256 };
-
-/* -ENOMEM, -EFBIG. O(entries of the unit). */
-TM_MUST_CHECK int scopes_init(struct scopes *scopes, Dwarf_Die *unit);
+/* -EFBIG, -ENOMEM. */
+TM_MUST_CHECK int scopes_load(struct scopes *scopes, struct unit *unit, uint64_t die);
 void scopes_done(struct scopes *scopes);
-size_t scopes_bytes(const struct scopes *scopes);
 
 /*
- * The scopes that contain the address, outermost (the function itself) first;
- * at most max. Returns how many.
+ * The inlined entries that contain the address, outermost first; at most max.
+ * Returns how many.
  */
-size_t scopes_find(const struct scopes *scopes, uint64_t address, const struct scope **ret_scopes,
-		   size_t max);
+size_t scopes_find(const struct scopes *scopes, uint64_t address, uint64_t *ret_dies, size_t max);

@@ -52,7 +52,7 @@ struct symbols_options {
 	const char *debuginfod_urls;   /* separated by spaces; NULL = see above */
 	uint32_t debuginfod_timeout_s; /* without any progress; 0 = 20 */
 	uint64_t max_bytes;            /* of all tables together; 0 = 512 MiB */
-	uint64_t lines_budget_ns;      /* CPU time for debug information, about; 0 = 1 s */
+	uint64_t lines_budget_ns;      /* CPU time for debug information, about; 0 = 20 s */
 	bool no_lines;                 /* function names only */
 	bool lines_here;               /* read DWARF in this process: see symbols_lookup() */
 	bool no_debug_files;           /* look into the module itself only */
