@@ -74,11 +74,14 @@ static int grow_slots(struct strpool *pool)
 	return 0;
 }
 
+/* A string is kept with its number before it and its terminator behind. */
 static char *store(struct strpool *pool, const char *text, size_t bytes)
 {
 	struct slab *slab = pool->slabs;
-	if (!slab || slab->room - slab->used <= bytes) {
-		size_t room = bytes + 1 > SLAB_BYTES ? bytes + 1 : SLAB_BYTES;
+	uint32_t number = (uint32_t)pool->used;
+	size_t needed = sizeof number + bytes + 1;
+	if (!slab || slab->room - slab->used < needed) {
+		size_t room = needed > SLAB_BYTES ? needed : SLAB_BYTES;
 		slab = tm_alloc(sizeof *slab + room);
 		if (!slab)
 			return NULL;
@@ -86,16 +89,25 @@ static char *store(struct strpool *pool, const char *text, size_t bytes)
 		slab->next = pool->slabs;
 		pool->slabs = slab;
 	}
-	char *copy = slab->text + slab->used;
+	char *copy = slab->text + slab->used + sizeof number;
+	memcpy(copy - sizeof number, &number, sizeof number);
 	memcpy(copy, text, bytes);
 	copy[bytes] = '\0';
-	slab->used += bytes + 1;
+	slab->used += needed;
 	return copy;
+}
+
+uint32_t strpool_number(const char *text)
+{
+	uint32_t number;
+	memcpy(&number, text - sizeof number, sizeof number);
+	return number;
 }
 
 const char *strpool_intern(struct strpool *pool, const char *text, size_t bytes)
 {
-	if (bytes > UINT32_MAX / 2 || (pool->used * 2 >= pool->slot_count && grow_slots(pool)))
+	if (bytes > UINT32_MAX / 2 || pool->used == UINT32_MAX ||
+	    (pool->used * 2 >= pool->slot_count && grow_slots(pool)))
 		return NULL;
 	uint32_t hash = (uint32_t)hash_bytes(text, bytes);
 	size_t at = hash & (pool->slot_count - 1);

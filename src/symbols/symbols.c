@@ -127,11 +127,14 @@ bool set_wants_lines(const struct symbols *s)
 	return !s->set.options.no_lines && !s->set.options.lines_here;
 }
 
-void set_become_worker(struct symbols *s, symbols_warn_fn warn, void *warn_ctx)
+void set_become_worker(struct symbols *s, symbols_warn_fn warn, symbols_progress_fn progress,
+		       void *ctx)
 {
 	s->set.options.lines_here = true;
 	s->set.options.warn = warn;
-	s->set.options.warn_ctx = warn_ctx;
+	s->set.options.warn_ctx = ctx;
+	s->set.options.progress = progress;
+	s->set.options.progress_ctx = ctx;
 }
 
 uint64_t set_lines_budget_ns(const struct symbols *s)
@@ -148,4 +151,10 @@ void set_warn(struct symbols *s, const char *sentence)
 {
 	if (s->set.options.warn)
 		s->set.options.warn(s->set.options.warn_ctx, sentence);
+}
+
+void set_progress(struct symbols *s, const char *what, uint64_t done, uint64_t total)
+{
+	if (s->set.options.progress)
+		s->set.options.progress(s->set.options.progress_ctx, what, done, total);
 }

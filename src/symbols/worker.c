@@ -4,10 +4,11 @@
  *
  *   child: open, look up ──> records in a pipe ──> parent: check, intern, tell
  *
- * Records are a struct record and its texts. 'M' says that all requests up to a
- * module's last are answered; what follows the last 'M' of a child that died is
- * thrown away. The child may have been taken over by a hostile file: the parent
- * believes nothing it says about sizes and numbers.
+ * Records are a struct record and its texts. A text is sent once ('T') and has a
+ * number from then on: names of templates are long, and come again. 'M' says that all requests up
+ * to a module's last are answered; what follows the last 'M' of a child that died is thrown away.
+ * The child may have been taken over by a hostile file: the parent believes nothing it says about
+ * sizes and numbers.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,14 +31,28 @@ enum { FLUSH_BYTES = 64 * 1024, TEXT_MAX = 64 * 1024, WARNINGS_MAX = 1000 };
 /* Beyond its CPU limit the child may still hang on a dead network disk. */
 #define SILENCE_MAX_MS (30 * 1000)
 
-enum { KIND_FRAME = 'F', KIND_UNNAMED = 'U', KIND_MODULE = 'M', KIND_WARNING = 'W' };
+/* All texts of a trace. */
+#define TEXTS_MAX       (1u << 24)
+#define TEXTS_BYTES_MAX (1ull << 30)
+/* A download is told of so often. */
+#define PROGRESS_NS (250 * 1000 * 1000ull)
+
+enum {
+	KIND_FRAME = 'F',
+	KIND_MODULE = 'M',
+	KIND_PROGRESS = 'P',
+	KIND_TEXT = 'T',
+	KIND_UNNAMED = 'U',
+	KIND_WARNING = 'W',
+};
 
 struct record {
 	uint8_t kind, inlined, source, reserved;
 	uint32_t line, column;
-	uint32_t function_bytes, file_bytes; /* of the texts that follow */
-	uint32_t reserved2;
-	uint64_t number; /* of the request; of 'M' how many are done */
+	uint32_t function, file; /* numbers of texts, from 1 on in the order of their sending */
+	uint32_t text_bytes;     /* of the text that follows */
+	uint64_t number;         /* of the request; of 'M' how many are done; of 'P' bytes done */
+	uint64_t total;          /* of 'P' */
 };
 
 /* ---- the child ---- */
@@ -45,6 +60,10 @@ struct record {
 struct sender {
 	int fd;
 	struct text out;
+	uint32_t *numbers; /* by the pool's number of a string; 0 = not sent */
+	size_t number_room;
+	uint32_t sent;
+	uint64_t progress_ns; /* when it was last told */
 };
 
 static int flush(struct sender *sender)
@@ -56,22 +75,41 @@ static int flush(struct sender *sender)
 	return code;
 }
 
-static void put_record(struct sender *sender, struct record record, const char *function,
-		       const char *file)
+static void put_record(struct sender *sender, struct record record, const char *text)
 {
-	record.function_bytes = function ? (uint32_t)strnlen(function, TEXT_MAX) : 0;
-	record.file_bytes = file ? (uint32_t)strnlen(file, TEXT_MAX) : 0;
+	record.text_bytes = text ? (uint32_t)strnlen(text, TEXT_MAX) : 0;
 	text_put_bytes(&sender->out, &record, sizeof record);
-	text_put_bytes(&sender->out, function, record.function_bytes);
-	text_put_bytes(&sender->out, file, record.file_bytes);
+	text_put_bytes(&sender->out, text, record.text_bytes);
+}
+
+/* The number of a string of the pool, which is sent if it was not. 0 = none. */
+static uint32_t number_of(struct sender *sender, const char *text)
+{
+	if (!text || !text[0])
+		return 0;
+	uint32_t index = strpool_number(text);
+	if (index >= sender->number_room) {
+		size_t room = (size_t)index * 2 + 1024;
+		uint32_t *grown = tm_grow_array(sender->numbers, room, sizeof *grown);
+		if (!grown)
+			_exit(1);
+		memset(grown + sender->number_room, 0,
+		       (room - sender->number_room) * sizeof *grown);
+		sender->numbers = grown;
+		sender->number_room = room;
+	}
+	if (!sender->numbers[index]) {
+		put_record(sender, (struct record){.kind = KIND_TEXT}, text);
+		sender->numbers[index] = ++sender->sent;
+	}
+	return sender->numbers[index];
 }
 
 static int send_frames(void *ctx, size_t request, const struct symbols_frame *frames, size_t count)
 {
 	struct sender *sender = ctx;
 	if (!count)
-		put_record(sender, (struct record){.kind = KIND_UNNAMED, .number = request}, NULL,
-			   NULL);
+		put_record(sender, (struct record){.kind = KIND_UNNAMED, .number = request}, NULL);
 	for (size_t i = 0; i < count; i++) {
 		struct record record = {
 			.kind = KIND_FRAME,
@@ -79,9 +117,11 @@ static int send_frames(void *ctx, size_t request, const struct symbols_frame *fr
 			.source = frames[i].source,
 			.line = frames[i].line,
 			.column = frames[i].column,
+			.function = number_of(sender, frames[i].function),
+			.file = number_of(sender, frames[i].file),
 			.number = request,
 		};
-		put_record(sender, record, frames[i].function, frames[i].file);
+		put_record(sender, record, NULL);
 	}
 	return sender->out.length >= FLUSH_BYTES ? flush(sender) : 0;
 }
@@ -89,14 +129,26 @@ static int send_frames(void *ctx, size_t request, const struct symbols_frame *fr
 static int send_module(void *ctx, size_t requests_done)
 {
 	struct sender *sender = ctx;
-	put_record(sender, (struct record){.kind = KIND_MODULE, .number = requests_done}, NULL,
-		   NULL);
+	put_record(sender, (struct record){.kind = KIND_MODULE, .number = requests_done}, NULL);
 	return flush(sender);
 }
 
 static void send_warning(void *ctx, const char *sentence)
 {
-	put_record(ctx, (struct record){.kind = KIND_WARNING}, sentence, NULL);
+	put_record(ctx, (struct record){.kind = KIND_WARNING}, sentence);
+}
+
+static void send_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
+{
+	struct sender *sender = ctx;
+	uint64_t now = clock_steady_ns();
+	if (now - sender->progress_ns < PROGRESS_NS)
+		return;
+	sender->progress_ns = now;
+	put_record(sender, (struct record){.kind = KIND_PROGRESS, .number = done, .total = total},
+		   what);
+	if (flush(sender))
+		_exit(1);
 }
 
 static _Noreturn void run_child(const struct resolve_batch *batch, size_t from, int fd)
@@ -106,7 +158,7 @@ static _Noreturn void run_child(const struct resolve_batch *batch, size_t from, 
 	struct rlimit none = {0}, cpu = {.rlim_cur = seconds, .rlim_max = seconds};
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_CPU, &cpu);
-	set_become_worker(batch->symbols, send_warning, &sender);
+	set_become_worker(batch->symbols, send_warning, send_progress, &sender);
 	int code =
 		resolve_here(batch, from, batch->request_count, send_frames, send_module, &sender);
 	_exit(code ? 1 : 0);
@@ -118,10 +170,13 @@ struct receiver {
 	const struct resolve_batch *batch;
 	resolve_frames_fn on_frames;
 	void *ctx;
-	struct text in;    /* records that were not told yet */
-	size_t scanned;    /* of them, whole records seen */
-	size_t next;       /* the request that must be answered next */
-	size_t done;       /* requests up to the last 'M' */
+	struct text in;     /* records that were not told yet */
+	size_t scanned;     /* of them, whole records seen */
+	size_t next;        /* the request that must be answered next */
+	size_t done;        /* requests up to the last 'M' */
+	const char **texts; /* by number, from 1 on */
+	size_t text_count, text_room;
+	uint64_t text_bytes;
 	unsigned warnings; /* so far: a mad child is not heard for ever */
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
 	size_t frame_count;
@@ -132,22 +187,40 @@ static const char *intern(struct receiver *receiver, const char *text, size_t by
 	return strpool_intern(set_strings(receiver->batch->symbols), text, bytes);
 }
 
-static int take_frame(struct receiver *receiver, const struct record *record, const char *texts)
+static int take_text(struct receiver *receiver, const struct record *record, const char *text)
+{
+	receiver->text_bytes += record->text_bytes;
+	if (receiver->text_count == TEXTS_MAX || receiver->text_bytes > TEXTS_BYTES_MAX)
+		return -EBADMSG;
+	if (receiver->text_count == receiver->text_room) {
+		size_t room = receiver->text_room * 2 + 1024;
+		void *grown = tm_grow_array(receiver->texts, room, sizeof *receiver->texts);
+		if (!grown)
+			return -ENOMEM;
+		receiver->texts = grown;
+		receiver->text_room = room;
+	}
+	const char *kept = intern(receiver, text, record->text_bytes);
+	if (!kept)
+		return -ENOMEM;
+	receiver->texts[receiver->text_count++] = kept;
+	return 0;
+}
+
+static int take_frame(struct receiver *receiver, const struct record *record)
 {
 	if (record->number != receiver->next || receiver->next >= receiver->batch->request_count ||
-	    receiver->frame_count == SYMBOLS_CHAIN_MAX || !record->function_bytes)
+	    receiver->frame_count == SYMBOLS_CHAIN_MAX || !record->function ||
+	    record->function > receiver->text_count || record->file > receiver->text_count)
 		return -EBADMSG;
 	struct symbols_frame frame = {
-		.function = intern(receiver, texts, record->function_bytes),
+		.function = receiver->texts[record->function - 1],
+		.file = record->file ? receiver->texts[record->file - 1] : NULL,
 		.line = record->line,
 		.column = record->column,
 		.inlined = record->inlined != 0,
 		.source = record->source,
 	};
-	if (record->file_bytes)
-		frame.file = intern(receiver, texts + record->function_bytes, record->file_bytes);
-	if (!frame.function || (record->file_bytes && !frame.file))
-		return -ENOMEM;
 	receiver->frames[receiver->frame_count++] = frame;
 	if (frame.inlined)
 		return 0;
@@ -157,25 +230,36 @@ static int take_frame(struct receiver *receiver, const struct record *record, co
 	return code;
 }
 
-static void take_warning(struct receiver *receiver, const struct record *record, const char *texts)
+static void take_warning(struct receiver *receiver, const struct record *record, const char *text)
 {
-	const char *sentence = intern(receiver, texts, record->function_bytes);
+	const char *sentence = intern(receiver, text, record->text_bytes);
 	if (sentence && receiver->warnings++ < WARNINGS_MAX)
 		set_warn(receiver->batch->symbols, sentence);
 }
 
-static int take(struct receiver *receiver, const struct record *record, const char *texts)
+static void take_progress(struct receiver *receiver, const struct record *record, const char *text)
+{
+	const char *what = intern(receiver, text, record->text_bytes);
+	if (what)
+		set_progress(receiver->batch->symbols, what, record->number, record->total);
+}
+
+static int take(struct receiver *receiver, const struct record *record, const char *text)
 {
 	switch (record->kind) {
 	case KIND_FRAME:
-		return take_frame(receiver, record, texts);
+		return take_frame(receiver, record);
+	case KIND_TEXT:
+		return take_text(receiver, record, text);
+	case KIND_PROGRESS: /* was told when it came */
+		return 0;
 	case KIND_UNNAMED:
 		if (record->number != receiver->next || receiver->frame_count ||
 		    receiver->next >= receiver->batch->request_count)
 			return -EBADMSG;
 		return receiver->on_frames(receiver->ctx, receiver->next++, NULL, 0);
 	case KIND_WARNING:
-		take_warning(receiver, record, texts);
+		take_warning(receiver, record, text);
 		return 0;
 	case KIND_MODULE:
 		if (record->number != receiver->next || receiver->frame_count)
@@ -192,9 +276,9 @@ static ssize_t record_at(const struct text *in, size_t at, struct record *ret_re
 	if (in->length - at < sizeof *ret_record)
 		return 0;
 	memcpy(ret_record, in->data + at, sizeof *ret_record);
-	if (ret_record->function_bytes > TEXT_MAX || ret_record->file_bytes > TEXT_MAX)
+	if (ret_record->text_bytes > TEXT_MAX)
 		return -EBADMSG;
-	size_t bytes = sizeof *ret_record + ret_record->function_bytes + ret_record->file_bytes;
+	size_t bytes = sizeof *ret_record + ret_record->text_bytes;
 	return in->length - at < bytes ? 0 : (ssize_t)bytes;
 }
 
@@ -205,6 +289,9 @@ static ssize_t whole_modules(struct receiver *receiver)
 	ssize_t end = 0, bytes = 0;
 	struct record record;
 	while ((bytes = record_at(&receiver->in, receiver->scanned, &record)) > 0) {
+		if (record.kind == KIND_PROGRESS)
+			take_progress(receiver, &record,
+				      receiver->in.data + receiver->scanned + sizeof record);
 		receiver->scanned += (size_t)bytes;
 		if (record.kind == KIND_MODULE)
 			end = (ssize_t)receiver->scanned;
@@ -296,6 +383,7 @@ int worker_resolve(const struct resolve_batch *batch, size_t from, resolve_frame
 		if (!code)
 			code = take_all(receiver);
 		*ret_done = receiver->done;
+		tm_free(receiver->texts);
 		text_done(&receiver->in);
 	}
 	tm_free(receiver);
