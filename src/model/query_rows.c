@@ -66,7 +66,7 @@ static void settle_frees(struct query_figures *figures)
 		figures->freed_bytes = 0;
 }
 
-int rows_finish(struct answer_rows *rows, struct query_answer *answer)
+int answer_rows_finish(struct answer_rows *rows, struct query_answer *answer)
 {
 	struct query_row *sorted = tm_alloc_array(rows->count + 1, sizeof *sorted);
 	if (!sorted)

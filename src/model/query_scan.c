@@ -194,7 +194,7 @@ static int run(struct scan *scan)
 static int finish(struct scan *scan)
 {
 	struct query_answer *answer = scan->answer;
-	if (rows_finish(&scan->rows, answer) ||
+	if (answer_rows_finish(&scan->rows, answer) ||
 	    buckets_finish(&scan->sizes, &answer->sizes, &answer->size_count) ||
 	    buckets_finish(&scan->lives, &answer->lives, &answer->life_count))
 		return -ENOMEM;

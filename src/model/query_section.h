@@ -67,7 +67,7 @@ TM_MUST_CHECK int rows_init(struct answer_rows *rows, size_t stack_count);
 /* NULL without memory. */
 struct query_figures *rows_at(struct answer_rows *rows, uint32_t stack_id);
 /* Sorts, leaves out empty rows, adds up; the rows move to the answer. */
-TM_MUST_CHECK int rows_finish(struct answer_rows *rows, struct query_answer *answer);
+TM_MUST_CHECK int answer_rows_finish(struct answer_rows *rows, struct query_answer *answer);
 void rows_done(struct answer_rows *rows);
 
 /* Both ways to an answer: ret has the range and is filled further. */
