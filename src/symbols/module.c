@@ -77,7 +77,10 @@ static const char *without_deleted(struct module_set *set, const char *path)
 /* From a descriptor that the caller kept. */
 static bool open_held(struct module_set *set, struct symbols_module *module, const char *path)
 {
-	int held = set->options.held ? set->options.held(set->options.held_ctx, module->path) : -1;
+	int held = -1;
+	if (set->options.held)
+		held = set->options.held(set->options.held_ctx, module->path, module->build_id,
+					 module->build_id_bytes);
 	int fd = held >= 0 ? dup(held) : -1;
 	if (fd < 0 || elffile_open_fd(&module->file, fd, set->search.roots[0], path, NULL))
 		return false;

@@ -33,7 +33,8 @@ typedef void (*symbols_progress_fn)(void *ctx, const char *what, uint64_t done, 
  * A descriptor of the module's file that was opened when it was mapped, so that
  * it can be read although it is gone now; -1 = none. It stays the caller's.
  */
-typedef int (*symbols_held_fn)(void *ctx, const char *path);
+typedef int (*symbols_held_fn)(void *ctx, const char *path, const uint8_t *build_id,
+			       uint32_t build_id_bytes);
 
 /* Whether debug files that this machine lacks are asked for on the network, by their build-id. */
 enum symbols_debuginfod {

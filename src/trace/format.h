@@ -44,7 +44,8 @@ enum format_type {
 	FORMAT_END = 11,
 	FORMAT_REFS = 12,
 	FORMAT_INDEX = 13,
-	FORMAT_TYPE_COUNT = 14,
+	FORMAT_SOURCES = 14,
+	FORMAT_TYPE_COUNT = 15,
 };
 
 enum {

@@ -41,7 +41,7 @@ static int open_reader(struct trace_reader *r, const char *path, struct tm_error
 			       "'%s' has no whole block: its recording ended before "
 			       "anything was written",
 			       path);
-	r->section_count = r->scan.entries[r->scan.count - 1].header.section + 1;
+	r->section_count = r->scan.section + 1;
 	return trace_reader_select(r, r->section_count - 1, err);
 }
 

@@ -102,6 +102,7 @@ void reader_forget(struct trace_reader *r)
 	forget_table(&r->samples);
 	forget_table(&r->maps);
 	forget_table(&r->symbols);
+	forget_table(&r->sources);
 	forget_table(&r->refs);
 	texts_done(&r->texts);
 	r->meta_loaded = false;

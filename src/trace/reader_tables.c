@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* One kind of record: where it is and how it is read and stored. */
 struct kind {
@@ -114,6 +115,19 @@ static bool get_symbol(struct trace_reader *r, struct rows_reader *in, uint64_t 
 	struct trace_symbol *slot = table_slot(&r->symbols, r->symbols.count, sizeof symbol);
 	if (slot)
 		*slot = symbol;
+	*ret = slot && !r->texts.failed ? 0 : -ENOMEM;
+	return true;
+}
+
+static bool get_source(struct trace_reader *r, struct rows_reader *in, uint64_t ordinal, int *ret)
+{
+	struct trace_source_line line;
+	(void)ordinal;
+	if (!rows_get_source(in, &line) || !line.file || !line.text)
+		return false;
+	struct trace_source_line *slot = table_slot(&r->sources, r->sources.count, sizeof line);
+	if (slot)
+		*slot = line;
 	*ret = slot && !r->texts.failed ? 0 : -ENOMEM;
 	return true;
 }
@@ -314,6 +328,30 @@ int trace_reader_symbols(struct trace_reader *r, const struct trace_symbol **ret
 	}
 	*ret = r->symbols.rows;
 	*ret_count = r->symbols.count;
+	return 0;
+}
+
+static int compare_sources(const void *a, const void *b)
+{
+	const struct trace_source_line *x = a, *y = b;
+	int order = strcmp(x->file, y->file);
+	return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+int trace_reader_sources(struct trace_reader *r, const struct trace_source_line **ret,
+			 size_t *ret_count, struct tm_error *err)
+{
+	static const struct kind kind = {FORMAT_SOURCES, sizeof(struct trace_source_line), 1,
+					 get_source};
+	bool loaded = r->sources.loaded;
+	int rc = load_table(r, &kind, &r->sources, err);
+	if (rc < 0)
+		return rc;
+	if (!loaded && r->sources.count)
+		qsort(r->sources.rows, r->sources.count, sizeof(struct trace_source_line),
+		      compare_sources);
+	*ret = r->sources.rows;
+	*ret_count = r->sources.count;
 	return 0;
 }
 

@@ -209,6 +209,13 @@ enum trace_symbol_source {
 	TRACE_SYM_JIT = 4,
 };
 
+/* A line of a source file: only where the user asked for it to be kept. */
+struct trace_source_line {
+	const char *file; /* borrowed; as in struct trace_symbol */
+	const char *text; /* borrowed; without its end */
+	uint32_t line;    /* from 1 */
+};
+
 /* What was started, how, with what. Strings are borrowed. Never the environment. */
 struct trace_meta {
 	const char *tool_version;

@@ -21,6 +21,7 @@ void rows_put_map(struct stream *s, const struct trace_map_event *event);
 void rows_put_sample(struct stream *s, const struct trace_sample *sample);
 void rows_put_ref(struct stream *s, uint64_t ordinal, uint32_t stack_id, uint64_t size_bytes);
 void rows_put_symbol(struct stream *s, const struct trace_symbol *symbol);
+void rows_put_source(struct stream *s, const struct trace_source_line *line);
 /* Writing: a payload of its own. */
 void rows_put_meta(struct bytes *out, const struct trace_meta *meta);
 void rows_put_end(struct bytes *out, const struct trace_end *end);
@@ -42,5 +43,6 @@ struct rows_ref {
 };
 bool rows_get_ref(struct rows_reader *r, struct rows_ref *ret);
 bool rows_get_symbol(struct rows_reader *r, struct trace_symbol *ret);
+bool rows_get_source(struct rows_reader *r, struct trace_source_line *ret);
 bool rows_get_meta(struct span in, struct texts *texts, struct trace_meta *ret);
 bool rows_get_end(struct span in, struct trace_end *ret);

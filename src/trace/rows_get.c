@@ -132,6 +132,18 @@ bool rows_get_symbol(struct rows_reader *r, struct trace_symbol *ret)
 	return true;
 }
 
+bool rows_get_source(struct rows_reader *r, struct trace_source_line *ret)
+{
+	struct span *in = &r->columns[0];
+	struct trace_source_line line = {.file = get_text(r, 0)};
+	line.line = span_u32(in);
+	line.text = get_text(r, 0);
+	if (in->bad)
+		return false;
+	*ret = line;
+	return true;
+}
+
 /* One tagged field: its number (0 if it is no number) and its text. */
 struct field {
 	uint64_t tag, number;

@@ -100,6 +100,15 @@ void rows_put_symbol(struct stream *s, const struct trace_symbol *symbol)
 	stream_count(s, 0, 0);
 }
 
+void rows_put_source(struct stream *s, const struct trace_source_line *line)
+{
+	struct bytes *out = &s->columns[0];
+	bytes_put_text(out, line->file);
+	bytes_put_varint(out, line->line);
+	bytes_put_text(out, line->text);
+	stream_count(s, 0, 0);
+}
+
 /* Tagged fields: tag, number of bytes, bytes. Readers skip tags they do not know. */
 static void put_number(struct bytes *out, unsigned tag, uint64_t value)
 {

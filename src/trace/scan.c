@@ -25,7 +25,15 @@ static int add(struct scan *scan, struct source *source, const struct format_ind
 		scan->room = room;
 	}
 	scan->entries[scan->count++] = *entry;
+	if (entry->header.section > scan->section)
+		scan->section = entry->header.section;
 	return 0;
+}
+
+/* Names that were found after their section had ended may come at any time. */
+static bool may_be_late(unsigned type)
+{
+	return type == FORMAT_SYMBOLS || type == FORMAT_SOURCES;
 }
 
 /* May this block follow those found so far? Sections rise one by one. */
@@ -38,9 +46,10 @@ static bool fits(const struct scan *scan, const struct source *source,
 	if (scan->count == 0)
 		return entry->header.section == 0;
 	const struct format_index_entry *last = &scan->entries[scan->count - 1];
-	uint32_t section = last->header.section;
+	uint32_t section = scan->section;
 	return entry->offset >= block_end(last->offset, &last->header) &&
 	       (entry->header.section == section ||
+		(entry->header.section < section && may_be_late(entry->header.type)) ||
 		(entry->header.section == section + 1 && entry->header.type == FORMAT_BEGIN));
 }
 
@@ -101,6 +110,7 @@ static int read_index(struct scan *scan, struct source *source, struct tm_error 
 	if (rc == -EBADMSG) {
 		source_warn(source, "the index at offset %" PRIu64 " is damaged", offset);
 		scan->count = 0;
+		scan->section = 0;
 		return 0;
 	}
 	return rc < 0 ? rc : 1;
@@ -223,7 +233,7 @@ static struct sealed sealed_ordinals(const struct scan *scan)
 {
 	struct sealed sealed = {.section = UINT32_MAX};
 	if (scan->count > 0)
-		sealed.section = scan->entries[scan->count - 1].header.section;
+		sealed.section = scan->section;
 	for (size_t i = 0; i < scan->count; i++) {
 		const struct format_block_header *header = &scan->entries[i].header;
 		if (header->section == sealed.section && header->type < FORMAT_TYPE_COUNT)

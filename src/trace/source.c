@@ -160,7 +160,7 @@ const char *source_type_name(unsigned type)
 		[FORMAT_MAPS] = "mapped memory",    [FORMAT_SAMPLES] = "samples",
 		[FORMAT_SLICE] = "aggregates",      [FORMAT_SYMBOLS] = "symbols",
 		[FORMAT_END] = "the section's end", [FORMAT_REFS] = "references",
-		[FORMAT_INDEX] = "the index",
+		[FORMAT_INDEX] = "the index",       [FORMAT_SOURCES] = "source lines",
 	};
 	return type < FORMAT_TYPE_COUNT && names[type] ? names[type] : "an unknown kind";
 }

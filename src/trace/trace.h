@@ -53,6 +53,15 @@ int trace_writer_maps(struct trace_writer *w, const struct trace_map_event *even
 int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sample);
 int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice);
 int trace_writer_symbols(struct trace_writer *w, const struct trace_symbol *symbols, size_t count);
+int trace_writer_sources(struct trace_writer *w, const struct trace_source_line *lines,
+			 size_t count);
+/* The same for a section that may have ended: as trace_writer_section() numbered it. */
+int trace_writer_late_symbols(struct trace_writer *w, uint32_t section,
+			      const struct trace_symbol *symbols, size_t count);
+int trace_writer_late_sources(struct trace_writer *w, uint32_t section,
+			      const struct trace_source_line *lines, size_t count);
+/* Number of the open section, or of the next. */
+uint32_t trace_writer_section(const struct trace_writer *w);
 /*
  * Call at least every 50 ms: whatever is buffered goes to the journal and so survives SIGKILL of
  * this process. Costs nothing when nothing is new; never waits.
@@ -65,6 +74,26 @@ uint64_t trace_writer_bytes(const struct trace_writer *w);
 uint64_t trace_writer_unstored(const struct trace_writer *w);
 /* Waits for the writing thread, writes the index, closes. The sticky error. Accepts NULL. */
 int trace_writer_close(struct trace_writer *w, struct tm_error *err);
+
+/* ---- other names for a trace that is there ---- */
+
+struct trace_rewrite;
+/*
+ * Begins a copy beside the trace, without its symbols and source lines. Close
+ * puts the copy in its place at one stroke: who reads it sees the one or the
+ * other. On any failure, and after cancel, the trace is as it was.
+ */
+TM_MUST_CHECK int trace_rewrite_open(const char *path, struct trace_rewrite **ret_rewrite,
+				     struct tm_error *err);
+TM_MUST_CHECK int trace_rewrite_symbols(struct trace_rewrite *w, uint32_t section,
+					const struct trace_symbol *symbols, size_t count,
+					struct tm_error *err);
+TM_MUST_CHECK int trace_rewrite_sources(struct trace_rewrite *w, uint32_t section,
+					const struct trace_source_line *lines, size_t count,
+					struct tm_error *err);
+/* Releases it, also on failure. */
+TM_MUST_CHECK int trace_rewrite_close(struct trace_rewrite *w, struct tm_error *err);
+struct trace_rewrite *trace_rewrite_cancel(struct trace_rewrite *w);
 
 /* ---- reading ---- */
 
@@ -115,6 +144,9 @@ TM_MUST_CHECK int trace_reader_samples(struct trace_reader *r, const struct trac
 				       size_t *ret_count, struct tm_error *err);
 /* Sorted by module_id and address; those of one address as they were written. */
 TM_MUST_CHECK int trace_reader_symbols(struct trace_reader *r, const struct trace_symbol **ret,
+				       size_t *ret_count, struct tm_error *err);
+/* Sorted by file and line; empty unless the recording was asked to keep source lines. */
+TM_MUST_CHECK int trace_reader_sources(struct trace_reader *r, const struct trace_source_line **ret,
 				       size_t *ret_count, struct tm_error *err);
 TM_MUST_CHECK int trace_reader_maps(struct trace_reader *r, const struct trace_map_event **ret,
 				    size_t *ret_count, struct tm_error *err);

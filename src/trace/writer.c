@@ -39,8 +39,8 @@ struct trace_writer {
 	struct sink *sink;
 	struct encode *encode;
 	struct stream streams[WRITER_STREAM_COUNT];
-	struct stream symbols; /* empty between calls */
-	struct stream refs;    /* journal only; since the last slice */
+	struct stream symbols, sources; /* empty between calls */
+	struct stream refs;             /* journal only; since the last slice */
 	bool addresses, open;
 	uint32_t section; /* number of the open one, or of the next */
 	int error;        /* of the producer's half; sticky */
@@ -65,6 +65,7 @@ int trace_writer_open(int fd, const struct trace_writer_options *options,
 	stream_init(&w->streams[WRITER_MAPS], FORMAT_MAPS, 1);
 	stream_init(&w->streams[WRITER_SAMPLES], FORMAT_SAMPLES, 1);
 	stream_init(&w->symbols, FORMAT_SYMBOLS, 1);
+	stream_init(&w->sources, FORMAT_SOURCES, 1);
 	stream_init(&w->refs, FORMAT_REFS, 3);
 	w->addresses = options->addresses;
 	int rc = encode_new(options->addresses, &w->encode);
@@ -188,6 +189,7 @@ int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 	for (int i = 0; i < WRITER_STREAM_COUNT; i++)
 		stream_section(&w->streams[i]);
 	stream_section(&w->symbols);
+	stream_section(&w->sources);
 	stream_section(&w->refs);
 	encode_section(w->encode, meta->free_stacks, &w->refs);
 	w->open = true;
@@ -292,26 +294,65 @@ int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 	return put_payload(w, batch, part);
 }
 
-/* All symbols that were put so far, as a block. */
-static int seal_symbols(struct trace_writer *w)
+/* All that was put into the stream so far, as a block. */
+static int seal_stream(struct trace_writer *w, struct stream *s, uint32_t section)
 {
 	struct sink_batch *batch = sink_batch_new();
 	uint32_t from[STREAM_COLUMNS] = {0};
 	if (batch)
-		add_stream(batch, w->section, &w->symbols, from);
-	stream_restart(&w->symbols);
+		add_stream(batch, section, s, from);
+	stream_restart(s);
 	return sink_put(w->sink, batch);
+}
+
+/* 0 if records of that section may come, now or late. */
+static int check_section(struct trace_writer *w, uint32_t section)
+{
+	if (w->error == 0 && section >= w->section + w->open)
+		w->error = -EINVAL;
+	return writer_error(w);
+}
+
+uint32_t trace_writer_section(const struct trace_writer *w)
+{
+	return w->section;
+}
+
+int trace_writer_late_symbols(struct trace_writer *w, uint32_t section,
+			      const struct trace_symbol *symbols, size_t count)
+{
+	int rc = check_section(w, section);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		rows_put_symbol(&w->symbols, &symbols[i]);
+		if (i + 1 == count || stream_bytes(&w->symbols) > WRITER_SYMBOL_BYTES)
+			rc = seal_stream(w, &w->symbols, section);
+	}
+	return rc;
+}
+
+int trace_writer_late_sources(struct trace_writer *w, uint32_t section,
+			      const struct trace_source_line *lines, size_t count)
+{
+	int rc = check_section(w, section);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		rows_put_source(&w->sources, &lines[i]);
+		if (i + 1 == count || stream_bytes(&w->sources) > WRITER_SYMBOL_BYTES)
+			rc = seal_stream(w, &w->sources, section);
+	}
+	return rc;
 }
 
 int trace_writer_symbols(struct trace_writer *w, const struct trace_symbol *symbols, size_t count)
 {
 	int rc = check_open(w);
-	for (size_t i = 0; i < count && rc == 0; i++) {
-		rows_put_symbol(&w->symbols, &symbols[i]);
-		if (i + 1 == count || stream_bytes(&w->symbols) > WRITER_SYMBOL_BYTES)
-			rc = seal_symbols(w);
-	}
-	return rc;
+	return rc < 0 ? rc : trace_writer_late_symbols(w, w->section, symbols, count);
+}
+
+int trace_writer_sources(struct trace_writer *w, const struct trace_source_line *lines,
+			 size_t count)
+{
+	int rc = check_open(w);
+	return rc < 0 ? rc : trace_writer_late_sources(w, w->section, lines, count);
 }
 
 /* What the journal does not have yet of one stream. */
@@ -430,6 +471,7 @@ int trace_writer_close(struct trace_writer *w, struct tm_error *err)
 	for (int i = 0; i < WRITER_STREAM_COUNT; i++)
 		stream_done(&w->streams[i]);
 	stream_done(&w->symbols);
+	stream_done(&w->sources);
 	stream_done(&w->refs);
 	encode_free(w->encode);
 	tm_free(w);
