@@ -12,3 +12,4 @@ int cmd_info(int argc, char **argv);
 /* 0 sound, 1 damaged, 2 cannot be read. */
 int cmd_verify(int argc, char **argv);
 int cmd_repair(int argc, char **argv);
+int cmd_trim(int argc, char **argv);

@@ -29,6 +29,7 @@ static const struct command commands[] = {
 	{"info", cmd_info, "say what is in a trace file"},
 	{"verify", cmd_verify, "check a trace file as a whole"},
 	{"repair", cmd_repair, "make a sound trace of a damaged or unfinished one"},
+	{"trim", cmd_trim, "make a small trace of a part of one"},
 	{"help", cmd_help, "print help, also of one command: tidemark help report"},
 	{"version", cmd_version, "print the version"},
 	/* as options, the way other tools and heaptrack's users know them */

@@ -21,6 +21,8 @@ int copy_init(struct copy *copy, struct trace_reader *reader, struct trace_write
 	if (!rc)
 		rc = trace_reader_symbols(reader, &copy->symbols, &copy->symbol_count, err);
 	if (!rc)
+		rc = trace_reader_sources(reader, &copy->sources, &copy->source_count, err);
+	if (!rc)
 		rc = model_new(&(struct model_options){.page_bytes = page_bytes}, &copy->model,
 			       err);
 	if (!rc)
@@ -72,7 +74,14 @@ static int write_map(struct copy *copy, const struct trace_map_event *old)
 	event.time_ns = copy_time(copy, event.time_ns);
 	if (event.stack_id >= copy->stack_count)
 		event.stack_id = 0;
-	int rc = model_apply_map(copy->model, &event, copy->err);
+	int rc = 0;
+	if (copy->restack)
+		rc = restack_id(copy->restack, &event.stack_id);
+	if (!rc && copy->restack)
+		rc = restack_write(copy->restack, copy->writer);
+	if (rc)
+		return written(copy, rc);
+	rc = model_apply_map(copy->model, &event, copy->err);
 	return rc ? rc : written(copy, trace_writer_maps(copy->writer, &event, 1));
 }
 

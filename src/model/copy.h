@@ -8,6 +8,7 @@
 #pragma once
 
 #include "model/model.h"
+#include "model/restack.h"
 #include "trace/trace.h"
 
 struct copy {
@@ -21,15 +22,18 @@ struct copy {
 	const struct trace_sample *samples;
 	const struct trace_map_event *maps;
 	const struct trace_symbol *symbols;
+	const struct trace_source_line *sources;
 	size_t stack_count, module_count, thread_count, sample_count, map_count, symbol_count;
+	size_t source_count;
 	size_t next_sample, next_map;
 	/* Slices end at these events, in rising order; NULL: where they are due. */
 	const uint64_t *cuts;
 	size_t cut_count, next_cut;
-	uint64_t from_ns;  /* times are counted from here */
-	uint64_t start_ns; /* and this is added, to what comes after the start */
-	uint64_t last_ns;  /* of the last event written */
-	uint64_t births;   /* allocations written */
+	struct restack *restack; /* NULL: stacks keep their ids */
+	uint64_t from_ns;        /* times are counted from here */
+	uint64_t start_ns;       /* and this is added, to what comes after the start */
+	uint64_t last_ns;        /* of the last event written */
+	uint64_t births;         /* allocations written */
 };
 
 /* Loads the tables of the selected section, makes the model. The caller begins the section. */

@@ -241,6 +241,8 @@ static int write_end(struct work *k)
 	if (k->done.unread)
 		memcpy(end.note, note, sizeof note);
 	int rc = trace_writer_symbols(k->w, k->copy.symbols, k->copy.symbol_count);
+	if (!rc)
+		rc = trace_writer_sources(k->w, k->copy.sources, k->copy.source_count);
 	return rc ? rc : trace_writer_end(k->w, &end);
 }
 

@@ -230,6 +230,8 @@ struct trace_meta {
 	uint64_t page_bytes, machine_bytes;
 	bool addresses, free_stacks;
 	uint32_t depth;
+	/* A part of a longer trace: its first events are these blocks, allocated before it. */
+	uint64_t inherited_blocks, inherited_bytes;
 };
 
 enum trace_end_cause {

@@ -204,6 +204,12 @@ static void set_meta(struct trace_meta *meta, const struct field *field, struct 
 	case META_DEPTH:
 		meta->depth = (uint32_t)field->number;
 		break;
+	case META_INHERITED_BLOCKS:
+		meta->inherited_blocks = field->number;
+		break;
+	case META_INHERITED_BYTES:
+		meta->inherited_bytes = field->number;
+		break;
 	}
 }
 

@@ -143,6 +143,10 @@ void rows_put_meta(struct bytes *out, const struct trace_meta *meta)
 	put_number(out, META_ADDRESSES, meta->addresses);
 	put_number(out, META_FREE_STACKS, meta->free_stacks);
 	put_number(out, META_DEPTH, meta->depth);
+	if (meta->inherited_blocks) {
+		put_number(out, META_INHERITED_BLOCKS, meta->inherited_blocks);
+		put_number(out, META_INHERITED_BYTES, meta->inherited_bytes);
+	}
 }
 
 void rows_put_end(struct bytes *out, const struct trace_end *end)

@@ -18,6 +18,8 @@ enum meta_tag {
 	META_ADDRESSES = 13,
 	META_FREE_STACKS = 14,
 	META_DEPTH = 15,
+	META_INHERITED_BLOCKS = 16,
+	META_INHERITED_BYTES = 17,
 };
 
 enum end_tag {

@@ -177,3 +177,53 @@ def repair_cut(t):
         else:
             t.equal(f"status after a cut to {keep}", result.status, 1)
             t.expect("cut.tide" in result.err, f"{result.err!r}")
+
+
+@case("files/trim", "a part of a trace has other figures than its range")
+def trim(t):
+    t.record(["simple", "0"])
+    part = t.folder / "part.tide"
+    # All of it: nothing is inherited, every figure stays.
+    whole = t.report()
+    result = t.tool("trim", t.trace, part)
+    t.need(result.status == 0, f"trim ended with {result.status}: {result.err}")
+    t.equal("verify", t.tool("verify", part).status, 0)
+    report = t.report(part)
+    for key in TOTALS:
+        t.equal(key, report[key], whole[key])
+    t.equal("end", report["end"], "exit")
+    # From the peak on: 200 blocks live then, 100 of them are freed.
+    result = t.tool("trim", "--from", "peak", "-f", t.trace, part)
+    t.equal("status", result.status, 0)
+    t.equal("verify", t.tool("verify", part).status, 0)
+    report = t.report(part)
+    t.equal("unfreed_bytes", report["unfreed_bytes"], sum(range(100)))
+    t.equal("peak_bytes", report["peak_bytes"], sum(range(100)) + sum(range(1000, 1100)))
+    # A name of the whole is a name of the part.
+    names = {row["function"] for row in t.report(part, "--by", "function")["functions"]}
+    t.expect({"simple_keep", "main"} <= names, f"names: {names}")
+
+
+@case("files/trim_bad", "a wrong range is taken, or a file is replaced unasked")
+def trim_bad(t):
+    t.record(["simple", "0"])
+    part = t.folder / "part.tide"
+    wrong = {
+        "from nowhere": ["--from", "yesterday"],
+        "to nowhere": ["--to", "12parsecs"],
+        "backwards": ["--from", "90%", "--to", "10%"],
+        "no section": ["--section", "7"],
+        "no number": ["--section", "x"],
+    }
+    for name, options in wrong.items():
+        result = t.tool("trim", *options, t.trace, part)
+        t.expect(result.status in (1, 2) and result.err.startswith("tidemark trim:"),
+                 f"{name}: {result.status} {result.err!r}")
+        t.expect(not part.exists(), f"{name}: a file was written")
+    part.write_text("mine")
+    result = t.tool("trim", t.trace, part)
+    t.expect(result.status == 1 and "--force" in result.err, f"{result.status} {result.err!r}")
+    t.equal("the other file", part.read_text(), "mine")
+    t.equal("one file", t.tool("trim", t.trace).status, 2)
+    t.equal("three files", t.tool("trim", "a", "b", "c").status, 2)
+    t.equal("left over", [one.name for one in t.folder.glob("part.tide?*")], [])
