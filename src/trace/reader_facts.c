@@ -62,30 +62,47 @@ int trace_reader_end(struct trace_reader *r, const struct trace_end **ret, struc
 	return 0;
 }
 
-int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx, struct tm_error *err)
+static int load_slice(struct trace_reader *r, size_t index, struct slices_reader *slices,
+		      struct bytes *raw, struct tm_error *err)
+{
+	const struct section_group *group = section_group(&r->section, FORMAT_SLICE, index);
+	const struct format_index_entry *entry = &r->scan.entries[r->section.members[group->first]];
+	int rc = source_load(&r->source, entry, raw, err);
+	if (rc)
+		return rc;
+	const char *wrong = slices_get(span_of(raw->data, raw->used), r->stack_count, slices);
+	if (wrong)
+		return tm_fail(err, wrong == decode_no_memory ? -ENOMEM : -EBADMSG,
+			       "'%s': the aggregates at offset %" PRIu64 " cannot be read: %s",
+			       r->source.path, entry->offset, wrong);
+	return 0;
+}
+
+size_t trace_reader_slice_count(const struct trace_reader *r)
+{
+	return section_count(&r->section, FORMAT_SLICE);
+}
+
+int trace_reader_slice_range(struct trace_reader *r, size_t first, size_t count, trace_slice_fn fn,
+			     void *ctx, struct tm_error *err)
 {
 	struct slices_reader slices = {0};
 	struct bytes raw = {0};
+	size_t have = trace_reader_slice_count(r);
 	int rc = 0;
-	for (size_t i = 0; i < section_count(&r->section, FORMAT_SLICE) && rc == 0; i++) {
-		const struct section_group *group = section_group(&r->section, FORMAT_SLICE, i);
-		const struct format_index_entry *entry =
-			&r->scan.entries[r->section.members[group->first]];
-		const char *wrong = NULL;
-		rc = source_load(&r->source, entry, &raw, err);
-		if (rc == 0)
-			wrong = slices_get(span_of(raw.data, raw.used), r->stack_count, &slices);
-		if (wrong)
-			rc = tm_fail(err, wrong == decode_no_memory ? -ENOMEM : -EBADMSG,
-				     "'%s': the aggregates at offset %" PRIu64
-				     " cannot be read: %s",
-				     r->source.path, entry->offset, wrong);
+	for (size_t i = first; i < have && i - first < count && rc == 0; i++) {
+		rc = load_slice(r, i, &slices, &raw, err);
 		if (rc == 0)
 			rc = fn(ctx, &slices.slice);
 	}
 	slices_done(&slices);
 	bytes_done(&raw);
 	return rc;
+}
+
+int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx, struct tm_error *err)
+{
+	return trace_reader_slice_range(r, 0, SIZE_MAX, fn, ctx, err);
 }
 
 static void forget_table(struct reader_table *table)

@@ -158,6 +158,10 @@ TM_MUST_CHECK int trace_reader_maps(struct trace_reader *r, const struct trace_m
 typedef int (*trace_slice_fn)(void *ctx, const struct trace_slice *slice);
 TM_MUST_CHECK int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx,
 				      struct tm_error *err);
+/* The same of `count` slices from number `first` on, as far as there are. */
+size_t trace_reader_slice_count(const struct trace_reader *r);
+TM_MUST_CHECK int trace_reader_slice_range(struct trace_reader *r, size_t first, size_t count,
+					   trace_slice_fn fn, void *ctx, struct tm_error *err);
 
 /* Event blocks: facts from their headers, no payload read. */
 struct trace_event_block {

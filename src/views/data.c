@@ -78,9 +78,7 @@ void rows_finish(struct rows_builder *builder, bool ok)
 static int add_stack(void *ctx, const struct model_stack *stack)
 {
 	struct rows_builder *builder = ctx;
-	const struct view_data *data = builder->data;
-	size_t known = data->input.stack_count;
-	uint32_t node = stack->stack_id < known ? data->names.node_of[stack->stack_id] : 0;
+	uint32_t node = view_stack_of(builder->data, stack->stack_id);
 	const struct view_figures figures = {{
 		[VIEW_ALLOCATIONS] = stack->allocations,
 		[VIEW_ALLOCATED_BYTES] = stack->allocated_bytes,
@@ -138,6 +136,11 @@ const struct view_frame *view_next_frame(const struct view_data *data, uint32_t 
 	const struct names_node *node = &data->names.nodes[*cursor];
 	*cursor = node->parent;
 	return &data->names.frames[node->frame];
+}
+
+uint32_t view_stack_of(const struct view_data *data, uint32_t stack_id)
+{
+	return stack_id < data->input.stack_count ? data->names.node_of[stack_id] : 0;
 }
 
 const char *view_module_name(const char *module)

@@ -89,6 +89,8 @@ struct view_frame {
  * row.stack; NULL at the end.
  */
 const struct view_frame *view_next_frame(const struct view_data *data, uint32_t *cursor);
+/* Where to start for a stack_id of the trace; 0, the empty stack, if there is none. */
+uint32_t view_stack_of(const struct view_data *data, uint32_t stack_id);
 
 /* Names for query_bind() and filter_bind(). Borrows the data. Thread-safe. */
 struct filter_names view_filter_names(const struct view_data *data);

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The choice travels as a text of two letters per constraint: the column ('A' is
+ * the first) and the comparison.
+ */
+#include "sql/filter.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* More values than this narrow a scan by their ends only. */
+enum { VALUES_MAX = 1 << 22, TEXTS_MAX = 1 << 16, CONSTRAINTS_MAX = 64 };
+
+static char letter_of(const struct table *table, sqlite3_index_info *info, int i)
+{
+	const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
+	if (!constraint->usable || constraint->iColumn < 0 ||
+	    (size_t)constraint->iColumn >= table->column_count)
+		return 0;
+	enum table_push push = table->columns[constraint->iColumn].push;
+	if (push == PUSH_NOTHING)
+		return 0;
+	switch (constraint->op) {
+	case SQLITE_INDEX_CONSTRAINT_EQ:
+		if (push == PUSH_TEXT && sqlite3_stricmp(sqlite3_vtab_collation(info, i), "BINARY"))
+			return 0;
+		return sqlite3_vtab_in(info, i, -1) ? 'i' : '=';
+	case SQLITE_INDEX_CONSTRAINT_GT:
+		return push == PUSH_INTEGER ? '>' : 0;
+	case SQLITE_INDEX_CONSTRAINT_GE:
+		return push == PUSH_INTEGER ? 'g' : 0;
+	case SQLITE_INDEX_CONSTRAINT_LT:
+		return push == PUSH_INTEGER ? '<' : 0;
+	case SQLITE_INDEX_CONSTRAINT_LE:
+		return push == PUSH_INTEGER ? 'l' : 0;
+	case SQLITE_INDEX_CONSTRAINT_ISNULL:
+		return 'n';
+	}
+	return 0;
+}
+
+static int key_of(const struct table *table)
+{
+	return table->rows ? table->rows->key : table->scan->key;
+}
+
+/* Rows and cost after a constraint. A scan reads on whatever it leaves out. */
+static void discount(const struct table *table, int column, char letter, double *rows, double *cost)
+{
+	bool equal = letter == '=' || letter == 'i';
+	if (equal && column == key_of(table)) {
+		*cost = table->rows ? 1 : (double)table->scan->key_cost;
+		*rows = table->rows ? 1 : (double)table->scan->key_rows;
+		return;
+	}
+	*rows /= equal ? 20 : 3;
+	if (table->columns[column].sorted)
+		*cost /= equal ? 20 : 3;
+	else
+		*cost *= 0.9;
+}
+
+static bool gives_order(const struct table *table, const sqlite3_index_info *info)
+{
+	if (info->nOrderBy != 1 || info->aOrderBy[0].desc || info->aOrderBy[0].iColumn < 0)
+		return false;
+	if (table->scan && info->colUsed & table->scan->unsorted_by)
+		return false;
+	return table->columns[info->aOrderBy[0].iColumn].sorted;
+}
+
+int filter_choose(const struct table *table, struct sql *sql, sqlite3_index_info *info)
+{
+	char chosen[2 * CONSTRAINTS_MAX + 1];
+	int used = 0;
+	double rows = table->rows ? (double)table->rows->end(sql)
+				  : (double)table->scan->estimate(sql);
+	rows += 10;
+	double cost = rows;
+	for (int i = 0; i < info->nConstraint && used < CONSTRAINTS_MAX; i++) {
+		char letter = letter_of(table, info, i);
+		if (!letter)
+			continue;
+		if (letter == 'i')
+			sqlite3_vtab_in(info, i, 1);
+		info->aConstraintUsage[i].argvIndex = used + 1;
+		chosen[2 * used] = (char)('A' + info->aConstraint[i].iColumn);
+		chosen[2 * used + 1] = letter;
+		used++;
+		discount(table, info->aConstraint[i].iColumn, letter, &rows, &cost);
+	}
+	chosen[2 * used] = '\0';
+	info->idxStr = sqlite3_mprintf("%s", chosen);
+	info->needToFreeIdxStr = 1;
+	if (!info->idxStr)
+		return SQLITE_NOMEM;
+	info->idxNum = (int)(info->colUsed & 0x7fffffff);
+	info->estimatedRows = rows < 1 ? 1 : (sqlite3_int64)rows;
+	info->estimatedCost = cost < 1 ? 1 : cost;
+	info->orderByConsumed = gives_order(table, info);
+	return SQLITE_OK;
+}
+
+/* ---- reading them back ---- */
+
+void filter_reset(struct table_query *query)
+{
+	for (size_t i = 0; i < TABLE_COLUMNS_MAX; i++) {
+		struct table_filter *filter = &query->filters[i];
+		for (size_t k = 0; k < filter->text_count; k++)
+			tm_free(filter->texts[k]);
+		tm_free(filter->texts);
+		tm_free(filter->values);
+		*filter = (struct table_filter){.min = INT64_MIN, .max = INT64_MAX};
+	}
+}
+
+static void raise_min(struct table_filter *filter, int64_t min)
+{
+	if (min > filter->min)
+		filter->min = min;
+}
+
+static void lower_max(struct table_filter *filter, int64_t max)
+{
+	if (max < filter->max)
+		filter->max = max;
+}
+
+/* Bounds of integers that can compare so with a real number. */
+static void read_real(struct table_filter *filter, char letter, double value)
+{
+	if (!(value > -9.2e18 && value < 9.2e18))
+		return;
+	if (letter == '=' || letter == '>' || letter == 'g')
+		raise_min(filter, (int64_t)ceil(value));
+	if (letter == '=' || letter == '<' || letter == 'l')
+		lower_max(filter, (int64_t)floor(value));
+}
+
+static void read_integer(struct table_filter *filter, char letter, int64_t value)
+{
+	switch (letter) {
+	case '=':
+		raise_min(filter, value);
+		lower_max(filter, value);
+		break;
+	case '>':
+		raise_min(filter, value < INT64_MAX ? value + 1 : value);
+		break;
+	case 'g':
+		raise_min(filter, value);
+		break;
+	case '<':
+		lower_max(filter, value > INT64_MIN ? value - 1 : value);
+		break;
+	case 'l':
+		lower_max(filter, value);
+		break;
+	}
+}
+
+static int compare_integers(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+	return (left > right) - (left < right);
+}
+
+static int add_value(struct table_filter *filter, size_t *room, int64_t value)
+{
+	if (filter->value_count == *room) {
+		*room = *room * 2 + 64;
+		void *grown = tm_grow_array(filter->values, *room, sizeof *filter->values);
+		if (!grown)
+			return SQLITE_NOMEM;
+		filter->values = grown;
+	}
+	filter->values[filter->value_count++] = value;
+	return SQLITE_OK;
+}
+
+/* The sorted set without doubles, and its ends. */
+static void settle_values(struct table_filter *filter)
+{
+	size_t kept = 0;
+	if (filter->value_count > 0)
+		qsort(filter->values, filter->value_count, sizeof *filter->values,
+		      compare_integers);
+	for (size_t i = 0; i < filter->value_count; i++)
+		if (kept == 0 || filter->values[i] != filter->values[kept - 1])
+			filter->values[kept++] = filter->values[i];
+	filter->value_count = kept;
+	filter->has_values = true;
+	if (kept > 0) {
+		raise_min(filter, filter->values[0]);
+		lower_max(filter, filter->values[kept - 1]);
+	}
+}
+
+static void drop_values(struct table_filter *filter)
+{
+	filter->values = tm_free(filter->values);
+	filter->value_count = 0;
+}
+
+/* column IN (...): a second such set on the same column, or one that is no integers, is ignored. */
+static int read_set(struct table_filter *filter, sqlite3_value *list)
+{
+	sqlite3_value *value;
+	size_t room = 0;
+	if (filter->has_values)
+		return SQLITE_OK;
+	int code = sqlite3_vtab_in_first(list, &value);
+	for (; code == SQLITE_OK && value; code = sqlite3_vtab_in_next(list, &value)) {
+		int type = sqlite3_value_type(value);
+		if (type == SQLITE_NULL)
+			continue;
+		if (type != SQLITE_INTEGER || filter->value_count >= VALUES_MAX) {
+			drop_values(filter);
+			return SQLITE_OK;
+		}
+		if (add_value(filter, &room, sqlite3_value_int64(value)))
+			return SQLITE_NOMEM;
+	}
+	if (code != SQLITE_OK && code != SQLITE_DONE)
+		return code;
+	settle_values(filter);
+	return SQLITE_OK;
+}
+
+static int add_text(struct table_filter *filter, size_t *room, sqlite3_value *value)
+{
+	const char *text = (const char *)sqlite3_value_text(value);
+	char *copy = text ? tm_strdup(text) : NULL;
+	if (filter->text_count == *room) {
+		size_t more = *room * 2 + 8;
+		void *grown = tm_grow_array(filter->texts, more, sizeof *filter->texts);
+		if (grown) {
+			filter->texts = grown;
+			*room = more;
+		}
+	}
+	if (!copy || filter->text_count == *room) {
+		tm_free(copy);
+		return SQLITE_NOMEM;
+	}
+	filter->texts[filter->text_count++] = copy;
+	return SQLITE_OK;
+}
+
+static void drop_texts(struct table_filter *filter)
+{
+	for (size_t i = 0; i < filter->text_count; i++)
+		tm_free(filter->texts[i]);
+	filter->texts = tm_free(filter->texts);
+	filter->text_count = 0;
+}
+
+static int read_texts(struct table_filter *filter, char letter, sqlite3_value *list)
+{
+	sqlite3_value *value = list;
+	size_t room = 0;
+	if (filter->has_texts)
+		return SQLITE_OK;
+	int code = letter == 'i' ? sqlite3_vtab_in_first(list, &value) : SQLITE_OK;
+	while (code == SQLITE_OK && value) {
+		int type = sqlite3_value_type(value);
+		if ((type != SQLITE_TEXT && type != SQLITE_NULL) ||
+		    filter->text_count >= TEXTS_MAX) {
+			drop_texts(filter);
+			return SQLITE_OK;
+		}
+		if (type == SQLITE_TEXT && add_text(filter, &room, value))
+			return SQLITE_NOMEM;
+		code = letter == 'i' ? sqlite3_vtab_in_next(list, &value) : SQLITE_DONE;
+	}
+	if (code != SQLITE_OK && code != SQLITE_DONE)
+		return code;
+	filter->has_texts = true;
+	return SQLITE_OK;
+}
+
+static int read_one(struct table_filter *filter, enum table_push push, char letter,
+		    sqlite3_value *value)
+{
+	if (letter == 'n') {
+		filter->only_null = true;
+		return SQLITE_OK;
+	}
+	if (push == PUSH_TEXT)
+		return read_texts(filter, letter, value);
+	if (letter == 'i')
+		return read_set(filter, value);
+	if (sqlite3_value_type(value) == SQLITE_INTEGER)
+		read_integer(filter, letter, sqlite3_value_int64(value));
+	else if (sqlite3_value_type(value) == SQLITE_FLOAT)
+		read_real(filter, letter, sqlite3_value_double(value));
+	return SQLITE_OK;
+}
+
+int filter_read(struct table_query *query, const struct table *table, const char *chosen,
+		int value_count, sqlite3_value **values)
+{
+	int code = SQLITE_OK;
+	filter_reset(query);
+	for (int i = 0; i < value_count && code == SQLITE_OK; i++) {
+		int column = chosen[2 * i] - 'A';
+		code = read_one(&query->filters[column], table->columns[column].push,
+				chosen[2 * i + 1], values[i]);
+	}
+	return code;
+}
+
+bool table_filter_has(const struct table_filter *filter, int64_t value)
+{
+	if (value < filter->min || value > filter->max)
+		return false;
+	return !filter->has_values ||
+	       (filter->value_count > 0 &&
+		bsearch(&value, filter->values, filter->value_count, sizeof value,
+			compare_integers));
+}
+
+bool table_filter_has_text(const struct table_filter *filter, const char *text)
+{
+	if (!filter->has_texts)
+		return true;
+	for (size_t i = 0; text && i < filter->text_count; i++)
+		if (!strcmp(filter->texts[i], text))
+			return true;
+	return false;
+}

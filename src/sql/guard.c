@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/guard.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sql/table.h"
+#include "sql/tables.h"
+
+static const struct {
+	int id, value;
+} limits[] = {
+	{SQLITE_LIMIT_LENGTH, GUARD_LENGTH},
+	{SQLITE_LIMIT_SQL_LENGTH, GUARD_STATEMENT},
+	{SQLITE_LIMIT_COLUMN, 200},
+	{SQLITE_LIMIT_EXPR_DEPTH, 200},
+	{SQLITE_LIMIT_COMPOUND_SELECT, 100},
+	{SQLITE_LIMIT_VDBE_OP, 250000},
+	{SQLITE_LIMIT_FUNCTION_ARG, 32},
+	{SQLITE_LIMIT_ATTACHED, 0},
+	{SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
+	{SQLITE_LIMIT_VARIABLE_NUMBER, 10},
+	{SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+	{SQLITE_LIMIT_WORKER_THREADS, 0},
+};
+
+int guard_limit(sqlite3 *db)
+{
+	sqlite3_hard_heap_limit64((sqlite3_int64)GUARD_HEAP_MIB << 20);
+	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+		sqlite3_limit(db, limits[i].id, limits[i].value);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0, NULL);
+	/* A misspelt column in double quotes is a mistake, not a text. */
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+	/* Sorting and grouping go to unlinked temporary files, not to memory. */
+	return sqlite3_exec(db, "PRAGMA temp_store = 1", NULL, NULL, NULL);
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+	for (size_t i = 0; names[i]; i++)
+		if (!sqlite3_stricmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool may_read(const char *table)
+{
+	/* Tables that come with SQLite and show nothing but their arguments or our tables. */
+	static const char *const others[] = {"json_each", "json_tree", "sqlite_master",
+					     "sqlite_schema", NULL};
+	for (size_t i = 0; tables_all[i]; i++)
+		if (!sqlite3_stricmp(table, tables_all[i]->name))
+			return true;
+	return is_one_of(table, others) || !sqlite3_strnicmp(table, "pragma_", 7);
+}
+
+static bool may_pragma(const char *name, const char *value)
+{
+	static const char *const describing[] = {"table_info",       "table_xinfo", "table_list",
+						 "function_list",    "module_list", "pragma_list",
+						 "collation_list",   NULL};
+	(void)value;
+	return is_one_of(name, describing);
+}
+
+static bool may_call(const char *name)
+{
+	static const char *const dangerous[] = {"load_extension", "fts3_tokenizer",
+						"sqlite_log", "edit", "readfile", "writefile",
+						NULL};
+	return !is_one_of(name, dangerous);
+}
+
+/* Called for each thing that a statement would do, when it is compiled. */
+static int authorize(void *ctx, int action, const char *first, const char *second,
+		     const char *database, const char *trigger)
+{
+	struct sql *sql = ctx;
+	(void)database;
+	(void)trigger;
+	const char *what = "change anything: the trace is only read";
+	switch (action) {
+	case SQLITE_SELECT:
+	case SQLITE_RECURSIVE:
+		return SQLITE_OK;
+	case SQLITE_READ:
+		if (may_read(first))
+			return SQLITE_OK;
+		what = "read SQLite's own tables";
+		break;
+	case SQLITE_FUNCTION:
+		if (may_call(second))
+			return SQLITE_OK;
+		what = "call this function";
+		break;
+	case SQLITE_PRAGMA:
+		if (may_pragma(first, second))
+			return SQLITE_OK;
+		what = "use this pragma";
+		break;
+	case SQLITE_ATTACH:
+		what = "open other files";
+		break;
+	}
+	if (!sql->refused[0])
+		snprintf(sql->refused, sizeof sql->refused,
+			 "a query may not %s; use SELECT, WITH or EXPLAIN", what);
+	return SQLITE_DENY;
+}
+
+int guard_install(struct sql *sql)
+{
+	return sqlite3_set_authorizer(sql->db, authorize, sql);
+}

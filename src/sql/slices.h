@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One slice of the recording after the other, its rows copied so that a scan can pause. */
+#pragma once
+
+#include "sql/state.h"
+
+struct slices_row {
+	uint32_t stack_id;
+	uint64_t births, birth_bytes, deaths, death_bytes, temporary;
+};
+
+struct slices {
+	struct sql *sql;
+	size_t next;
+	struct trace_slice slice; /* without rows */
+	struct slices_row *rows;
+	size_t row_count, row_room;
+	bool with_rows;
+};
+
+void slices_init(struct slices *slices, struct sql *sql, bool with_rows);
+void slices_close(struct slices *slices);
+/* *ret_loaded false: there is no more. */
+TM_MUST_CHECK int slices_load(struct slices *slices, bool *ret_loaded, struct tm_error *err);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* info: what was recorded, how, and its totals, one fact per row. */
+#include <stdio.h>
+
+#include "sql/table.h"
+#include "sql/tables.h"
+#include "sql/words.h"
+
+enum { NAME, VALUE };
+
+static const struct table_column columns[] = {
+	{"name", "TEXT", "what: program, command, pid, duration_ns, peak_bytes, ...", PUSH_NOTHING,
+	 false},
+	{"value", "", "", PUSH_NOTHING, false},
+};
+
+enum fact {
+	PROGRAM,
+	COMMAND,
+	HOST,
+	SOURCE,
+	TOOL_VERSION,
+	PID,
+	START_UNIX_NS,
+	DURATION_NS,
+	END_CAUSE,
+	END_STATUS,
+	EVENTS,
+	ALLOCATIONS,
+	ALLOCATED_BYTES,
+	FREES,
+	FREED_BYTES,
+	TEMPORARY,
+	FAILED,
+	LIVE_BYTES,
+	LIVE_BLOCKS,
+	PEAK_BYTES,
+	PEAK_BLOCKS,
+	PEAK_NS,
+	PEAK_RSS_BYTES,
+	LOST_EVENTS,
+	EVENTS_NOT_STORED,
+	FACTS,
+};
+
+static const char *const names[FACTS] = {
+	[PROGRAM] = "program",
+	[COMMAND] = "command",
+	[HOST] = "host",
+	[SOURCE] = "source",
+	[TOOL_VERSION] = "tool_version",
+	[PID] = "pid",
+	[START_UNIX_NS] = "start_unix_ns",
+	[DURATION_NS] = "duration_ns",
+	[END_CAUSE] = "end_cause",
+	[END_STATUS] = "end_status",
+	[EVENTS] = "events",
+	[ALLOCATIONS] = "allocations",
+	[ALLOCATED_BYTES] = "allocated_bytes",
+	[FREES] = "frees",
+	[FREED_BYTES] = "freed_bytes",
+	[TEMPORARY] = "temporary",
+	[FAILED] = "failed",
+	[LIVE_BYTES] = "live_bytes",
+	[LIVE_BLOCKS] = "live_blocks",
+	[PEAK_BYTES] = "peak_bytes",
+	[PEAK_BLOCKS] = "peak_blocks",
+	[PEAK_NS] = "peak_ns",
+	[PEAK_RSS_BYTES] = "peak_rss_bytes",
+	[LOST_EVENTS] = "lost_events",
+	[EVENTS_NOT_STORED] = "events_not_stored",
+};
+
+static uint64_t end(const struct sql *sql)
+{
+	(void)sql;
+	return FACTS;
+}
+
+/* The texts among the facts; the others have none. */
+static const char *text_of(const struct sql *sql, enum fact fact)
+{
+	const struct trace_meta *meta = sql->input.meta;
+	const char *const texts[FACTS] = {
+		[PROGRAM] = meta->program,
+		[COMMAND] = meta->command,
+		[HOST] = meta->host,
+		[SOURCE] = meta->source,
+		[TOOL_VERSION] = meta->tool_version,
+		[END_CAUSE] = words_end_cause(sql->input.end->cause),
+	};
+	return texts[fact];
+}
+
+static uint64_t figure_of(const struct sql *sql, enum fact fact)
+{
+	const struct trace_meta *meta = sql->input.meta;
+	const struct trace_end *last = sql->input.end;
+	struct model_totals totals;
+	model_totals(sql->model, &totals);
+	const uint64_t figures[FACTS] = {
+		[PID] = meta->pid,
+		[START_UNIX_NS] = meta->start_unix_ns,
+		[DURATION_NS] = last->duration_ns ? last->duration_ns : totals.duration_ns,
+		[EVENTS] = totals.events,
+		[ALLOCATIONS] = totals.allocations,
+		[ALLOCATED_BYTES] = totals.allocated_bytes,
+		[FREES] = totals.frees,
+		[FREED_BYTES] = totals.freed_bytes,
+		[TEMPORARY] = totals.temporary,
+		[FAILED] = totals.failed,
+		[LIVE_BYTES] = totals.live_bytes,
+		[LIVE_BLOCKS] = totals.live_blocks,
+		[PEAK_BYTES] = totals.peak_bytes,
+		[PEAK_BLOCKS] = totals.peak_blocks,
+		[PEAK_NS] = totals.peak_time_ns,
+		[PEAK_RSS_BYTES] = totals.peak_rss_bytes,
+		[LOST_EVENTS] = last->lost_events,
+		[EVENTS_NOT_STORED] = last->events_not_stored,
+	};
+	return figures[fact];
+}
+
+static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret)
+{
+	enum fact fact = (enum fact)row;
+	if (column == NAME)
+		table_put_static(ret, names[fact]);
+	else if (fact <= TOOL_VERSION || fact == END_CAUSE)
+		table_put_static(ret, text_of(sql, fact));
+	else if (fact == END_STATUS)
+		sqlite3_result_int64(ret, sql->input.end->status);
+	else
+		table_put_u64(ret, figure_of(sql, fact));
+	return 0;
+}
+
+static const struct table_rows rows = {
+	.load = sql_load_names, .end = end, .key = -1, .value = value};
+
+const struct table table_info = {
+	.name = "info",
+	.help = "what was recorded, and its totals",
+	.columns = columns,
+	.column_count = sizeof columns / sizeof columns[0],
+	.rows = &rows,
+};
