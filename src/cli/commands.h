@@ -13,3 +13,4 @@ int cmd_info(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_repair(int argc, char **argv);
 int cmd_trim(int argc, char **argv);
+int cmd_sql(int argc, char **argv);

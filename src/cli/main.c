@@ -30,6 +30,7 @@ static const struct command commands[] = {
 	{"verify", cmd_verify, "check a trace file as a whole"},
 	{"repair", cmd_repair, "make a sound trace of a damaged or unfinished one"},
 	{"trim", cmd_trim, "make a small trace of a part of one"},
+	{"sql", cmd_sql, "ask a trace questions in SQL"},
 	{"help", cmd_help, "print help, also of one command: tidemark help report"},
 	{"version", cmd_version, "print the version"},
 	/* as options, the way other tools and heaptrack's users know them */

@@ -15,8 +15,8 @@ struct sql_cell { /* a piece of cells */
 
 struct sql_output {
 	enum sql_format format;
-	struct out out;          /* what is not yet written */
-	void (*before)(void *);  /* called before anything is written; may be NULL */
+	struct out out;         /* what is not yet written */
+	void (*before)(void *); /* called before anything is written; may be NULL */
 	void *before_ctx;
 	struct json json;
 	uint64_t rows;

@@ -45,11 +45,11 @@ static void fill_from(struct trace_event *event, const struct trace_event *birth
 }
 
 /* From what is remembered; the number of events that remain is given back. */
-static size_t fill_known(struct births *births, struct scan *scan)
+static size_t fill_known(struct births *births, struct walk *walk)
 {
 	size_t missing = 0;
-	for (size_t i = 0; i < scan->facts.event_count; i++) {
-		struct trace_event *event = &scan->events[i];
+	for (size_t i = 0; i < walk->facts.event_count; i++) {
+		struct trace_event *event = &walk->events[i];
 		struct open_block block;
 		if (event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC) {
 			remember(births, event);
@@ -59,7 +59,7 @@ static size_t fill_known(struct births *births, struct scan *scan)
 				event->stack_id = block.stack_id;
 				event->size_bytes = block.size_bytes;
 				event->address = block.address;
-			} else if (event->block_id < scan->facts.first_block_id) {
+			} else if (event->block_id < walk->facts.first_block_id) {
 				births->missing[missing++] =
 					(struct births_missing){event->block_id, i};
 			}
@@ -75,35 +75,35 @@ static int compare_missing(const void *a, const void *b)
 }
 
 /* Whether the block of events in which a block began holds any of the wanted stacks. */
-static bool may_be_wanted(const struct scan *scan, const struct stack_set *wanted,
+static bool may_be_wanted(const struct walk *walk, const struct stack_set *wanted,
 			  uint64_t block_id, size_t *cursor)
 {
 	struct trace_event_block facts = {0}, next;
 	if (wanted->all || !wanted->ranges)
 		return true;
-	while (!trace_reader_event_block(scan->sql->reader, *cursor + 1, &next) &&
+	while (!trace_reader_event_block(walk->sql->reader, *cursor + 1, &next) &&
 	       next.first_block_id <= block_id)
 		++*cursor;
-	return trace_reader_event_block(scan->sql->reader, *cursor, &facts) ||
+	return trace_reader_event_block(walk->sql->reader, *cursor, &facts) ||
 	       stack_set_acts(wanted, facts.first_event, facts.first_event + facts.event_count,
 			      false);
 }
 
-static int look_up(struct births *births, struct scan *scan, const struct stack_set *wanted,
+static int look_up(struct births *births, struct walk *walk, const struct stack_set *wanted,
 		   size_t count, struct tm_error *err)
 {
 	size_t cursor = 0;
 	qsort(births->missing, count, sizeof *births->missing, compare_missing);
 	for (size_t i = 0; i < count; i++) {
-		struct trace_event *event = &scan->events[births->missing[i].at];
+		struct trace_event *event = &walk->events[births->missing[i].at];
 		const struct trace_event *birth = NULL;
-		if (!may_be_wanted(scan, wanted, event->block_id, &cursor)) {
+		if (!may_be_wanted(walk, wanted, event->block_id, &cursor)) {
 			event->stack_id = BIRTHS_NO_STACK;
 			continue;
 		}
-		int code = history_birth(&scan->sql->history, event->block_id, &birth, err);
+		int code = history_birth(&walk->sql->history, event->block_id, &birth, err);
 		if (!code && i % 1024 == 0)
-			code = sql_tell(scan->sql, scan->facts.first_event, scan->sql->event_count,
+			code = sql_tell(walk->sql, walk->facts.first_event, walk->sql->event_count,
 					err);
 		if (code)
 			return code;
@@ -113,17 +113,17 @@ static int look_up(struct births *births, struct scan *scan, const struct stack_
 	return 0;
 }
 
-int births_fill(struct births *births, struct scan *scan, const struct stack_set *wanted,
+int births_fill(struct births *births, struct walk *walk, const struct stack_set *wanted,
 		struct tm_error *err)
 {
-	if (scan->facts.event_count > births->missing_room) {
+	if (walk->facts.event_count > births->missing_room) {
 		tm_free(births->missing);
 		births->missing_room = 0;
 		births->missing =
-			tm_alloc_array((size_t)scan->facts.event_count, sizeof *births->missing);
+			tm_alloc_array((size_t)walk->facts.event_count, sizeof *births->missing);
 		if (!births->missing)
 			return tm_fail(err, -ENOMEM, "out of memory");
-		births->missing_room = (size_t)scan->facts.event_count;
+		births->missing_room = (size_t)walk->facts.event_count;
 	}
-	return look_up(births, scan, wanted, fill_known(births, scan), err);
+	return look_up(births, walk, wanted, fill_known(births, walk), err);
 }

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "sql/open_blocks.h"
-#include "sql/scan.h"
 #include "sql/stack_set.h"
+#include "sql/walk.h"
 
 #define BIRTHS_NO_STACK UINT32_MAX /* of an event: its stack is not one of the wanted */
 
@@ -27,5 +27,5 @@ struct births {
 TM_MUST_CHECK int births_init(struct births *births, struct sql *sql, struct tm_error *err);
 void births_done(struct births *births);
 /* Fills stack, size and address of the frees in the loaded block of events. */
-TM_MUST_CHECK int births_fill(struct births *births, struct scan *scan,
+TM_MUST_CHECK int births_fill(struct births *births, struct walk *walk,
 			      const struct stack_set *wanted, struct tm_error *err);

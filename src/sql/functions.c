@@ -3,8 +3,8 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "sql/sites.h"
-#include "sql/table.h"
+#include "sql/site.h"
+#include "sql/vtab.h"
 
 /* ---- figures for people ---- */
 
@@ -29,7 +29,7 @@ static void put_human(sqlite3_context *ret, sqlite3_value *value,
 		return;
 	sqlite3_snprintf(sizeof text, text, "%s%s", sqlite3_value_int64(value) < 0 ? "-" : "",
 			 format(figure).text);
-	table_put_text(ret, text);
+	vtab_put_text(ret, text);
 }
 
 static void human_bytes(sqlite3_context *ret, int count, sqlite3_value **values)
@@ -79,7 +79,8 @@ static void bucket_log2(sqlite3_context *ret, int count, sqlite3_value **values)
 	(void)count;
 	if (sqlite3_value_type(values[0]) == SQLITE_NULL || value < 0)
 		return;
-	sqlite3_result_int64(ret, value ? INT64_C(1) << (63 - __builtin_clzll((uint64_t)value)) : 0);
+	sqlite3_result_int64(ret,
+			     value ? INT64_C(1) << (63 - __builtin_clzll((uint64_t)value)) : 0);
 }
 
 /* What glibc sets aside on 64 bits: 8 bytes of its own, in steps of 16, at least 32. */
@@ -117,7 +118,7 @@ static void function_of(sqlite3_context *ret, int count, sqlite3_value **values)
 	uint32_t stack_id;
 	(void)count;
 	if (stack_of(ret, values[0], &stack_id))
-		sites_put(ret, sqlite3_user_data(ret), stack_id);
+		site_put(ret, sqlite3_user_data(ret), stack_id);
 }
 
 static void module_of(sqlite3_context *ret, int count, sqlite3_value **values)
@@ -127,8 +128,8 @@ static void module_of(sqlite3_context *ret, int count, sqlite3_value **values)
 	(void)count;
 	if (!stack_of(ret, values[0], &stack_id))
 		return;
-	sites_find(sqlite3_user_data(ret), stack_id, &site);
-	table_put_static(ret, site.module ? view_module_name(site.module) : NULL);
+	site_find(sqlite3_user_data(ret), stack_id, &site);
+	vtab_put_static(ret, site.module ? view_module_name(site.module) : NULL);
 }
 
 static void stack_text(sqlite3_context *ret, int count, sqlite3_value **values)
@@ -138,11 +139,11 @@ static void stack_text(sqlite3_context *ret, int count, sqlite3_value **values)
 	int64_t limit = count > 1 ? sqlite3_value_int64(values[1]) : 0;
 	if (!stack_of(ret, values[0], &stack_id))
 		return;
-	sites_put_stack(&text, sqlite3_user_data(ret), stack_id, limit > 0 ? (uint64_t)limit : 0);
+	site_put_stack(&text, sqlite3_user_data(ret), stack_id, limit > 0 ? (uint64_t)limit : 0);
 	if (text_error(&text))
 		sqlite3_result_error_nomem(ret);
 	else
-		table_put_text(ret, text_string(&text));
+		vtab_put_text(ret, text_string(&text));
 	text_done(&text);
 }
 

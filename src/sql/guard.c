@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 static const struct {
 	int id, value;
@@ -47,31 +47,38 @@ static bool is_one_of(const char *name, const char *const *names)
 	return false;
 }
 
+/* Tables that come with SQLite and show nothing but their arguments or our tables. */
+static const char *const other_tables[] = {
+	"json_each",
+	"json_tree",
+	"pragma_table_info",
+	"pragma_table_xinfo",
+	"pragma_table_list",
+	"pragma_function_list",
+	NULL,
+};
+
 static bool may_read(const char *table)
 {
-	/* Tables that come with SQLite and show nothing but their arguments or our tables. */
-	static const char *const others[] = {"json_each", "json_tree", "sqlite_master",
-					     "sqlite_schema", NULL};
 	for (size_t i = 0; tables_all[i]; i++)
 		if (!sqlite3_stricmp(table, tables_all[i]->name))
 			return true;
-	return is_one_of(table, others) || !sqlite3_strnicmp(table, "pragma_", 7);
+	return is_one_of(table, other_tables) || !sqlite3_stricmp(table, "sqlite_master") ||
+	       !sqlite3_stricmp(table, "sqlite_schema");
 }
 
-static bool may_pragma(const char *name, const char *value)
+static bool may_pragma(const char *name)
 {
-	static const char *const describing[] = {"table_info",       "table_xinfo", "table_list",
-						 "function_list",    "module_list", "pragma_list",
-						 "collation_list",   NULL};
-	(void)value;
+	static const char *const describing[] = {"table_info", "table_xinfo", "table_list",
+						 "function_list", NULL};
 	return is_one_of(name, describing);
 }
 
 static bool may_call(const char *name)
 {
-	static const char *const dangerous[] = {"load_extension", "fts3_tokenizer",
-						"sqlite_log", "edit", "readfile", "writefile",
-						NULL};
+	static const char *const dangerous[] = {
+		"load_extension", "fts3_tokenizer", "sqlite_log", "edit",
+		"readfile",       "writefile",      NULL};
 	return !is_one_of(name, dangerous);
 }
 
@@ -98,7 +105,7 @@ static int authorize(void *ctx, int action, const char *first, const char *secon
 		what = "call this function";
 		break;
 	case SQLITE_PRAGMA:
-		if (may_pragma(first, second))
+		if (may_pragma(first))
 			return SQLITE_OK;
 		what = "use this pragma";
 		break;
@@ -112,7 +119,23 @@ static int authorize(void *ctx, int action, const char *first, const char *secon
 	return SQLITE_DENY;
 }
 
+static int touch(sqlite3 *db, const char *table)
+{
+	char text[64];
+	sqlite3_stmt *statement = NULL;
+	sqlite3_snprintf(sizeof text, text, "SELECT 1 FROM %s", table);
+	int code = sqlite3_prepare_v2(db, text, -1, &statement, NULL);
+	sqlite3_finalize(statement);
+	return code;
+}
+
 int guard_install(struct sql *sql)
 {
-	return sqlite3_set_authorizer(sql->db, authorize, sql);
+	int code = SQLITE_OK;
+	/* A table declares itself when it is first used, and that is no longer allowed then. */
+	for (size_t i = 0; code == SQLITE_OK && tables_all[i]; i++)
+		code = touch(sql->db, tables_all[i]->name);
+	for (size_t i = 0; code == SQLITE_OK && other_tables[i]; i++)
+		code = touch(sql->db, other_tables[i]);
+	return code == SQLITE_OK ? sqlite3_set_authorizer(sql->db, authorize, sql) : code;
 }

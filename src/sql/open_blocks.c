@@ -71,7 +71,8 @@ bool open_blocks_add(struct open_blocks *open, const struct open_block *block)
 static void close_up(struct open_blocks *open, size_t hole)
 {
 	size_t mask = open->slot_count - 1;
-	for (size_t next = (hole + 1) & mask; open->slots[next].key != 0; next = (next + 1) & mask) {
+	for (size_t next = (hole + 1) & mask; open->slots[next].key != 0;
+	     next = (next + 1) & mask) {
 		size_t wanted = home(open, open->slots[next].key);
 		/* It may move back unless its home lies after the hole. */
 		if (((next - wanted) & mask) >= ((next - hole) & mask)) {

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sql/table.h"
+#include "sql/vtab.h"
 
 static void forget_threads(struct pairing *pairing, bool at_start)
 {
 	for (size_t i = 0; i <= pairing->thread_count; i++)
-		pairing->threads[i] = (struct pairing_thread){.knows_realloc = at_start,
-							      .chain = TRACE_NO_BLOCK};
+		pairing->threads[i] =
+			(struct pairing_thread){.knows_realloc = at_start, .chain = TRACE_NO_BLOCK};
 }
 
 int pairing_init(struct pairing *pairing, struct sql *sql, const struct pairing_wishes *wishes,
@@ -19,7 +19,7 @@ int pairing_init(struct pairing *pairing, struct sql *sql, const struct pairing_
 {
 	*pairing = (struct pairing){.sql = sql, .wishes = *wishes, .stacks = stacks};
 	pairing->thread_count = sql->thread_count;
-	scan_init(&pairing->scan, sql);
+	walk_init(&pairing->walk, sql);
 	pairing->threads = tm_alloc_array(pairing->thread_count + 1, sizeof *pairing->threads);
 	if (!pairing->threads || open_blocks_init(&pairing->open, sql))
 		return tm_fail(err, -ENOMEM, "out of memory");
@@ -29,7 +29,7 @@ int pairing_init(struct pairing *pairing, struct sql *sql, const struct pairing_
 
 void pairing_done(struct pairing *pairing)
 {
-	scan_done(&pairing->scan);
+	walk_done(&pairing->walk);
 	open_blocks_done(&pairing->open);
 	tm_free(pairing->threads);
 	*pairing = (struct pairing){0};
@@ -43,12 +43,12 @@ static bool has_births(const struct pairing *pairing, const struct trace_event_b
 	const struct pairing_wishes *wishes = &pairing->wishes;
 	uint64_t end = facts->first_event + facts->event_count;
 	return !pairing->closed && end_block_id > facts->first_block_id &&
-	       table_i64(end_block_id - 1) >= wishes->min_block_id &&
-	       table_i64(facts->first_block_id) <= wishes->max_block_id &&
-	       table_i64(facts->end_ns) >= wishes->min_birth_ns &&
-	       table_i64(facts->start_ns) <= wishes->max_birth_ns &&
-	       table_i64(facts->max_size_bytes) >= wishes->min_size &&
-	       table_i64(facts->min_size_bytes) <= wishes->max_size &&
+	       vtab_i64(end_block_id - 1) >= wishes->min_block_id &&
+	       vtab_i64(facts->first_block_id) <= wishes->max_block_id &&
+	       vtab_i64(facts->end_ns) >= wishes->min_birth_ns &&
+	       vtab_i64(facts->start_ns) <= wishes->max_birth_ns &&
+	       vtab_i64(facts->max_size_bytes) >= wishes->min_size &&
+	       vtab_i64(facts->min_size_bytes) <= wishes->max_size &&
 	       stack_set_acts(pairing->stacks, facts->first_event, end, false);
 }
 
@@ -68,7 +68,7 @@ static bool wants(void *ctx, const struct trace_event_block *facts, uint64_t end
 	if (has_births(pairing, facts, end_block_id))
 		return true;
 	if (!pairing->wishes.ends || !is_any_open(pairing) ||
-	    table_i64(facts->start_ns) > pairing->wishes.max_end_ns)
+	    vtab_i64(facts->start_ns) > pairing->wishes.max_end_ns)
 		return false;
 	/* What a thread did between birth and end may lie anywhere. */
 	return pairing->wishes.temporary ||
@@ -81,8 +81,8 @@ static bool wants(void *ctx, const struct trace_event_block *facts, uint64_t end
 static bool is_admitted(const struct pairing *pairing, const struct trace_event *birth)
 {
 	const struct pairing_wishes *wishes = &pairing->wishes;
-	int64_t id = table_i64(birth->block_id), size = table_i64(birth->size_bytes),
-		time_ns = table_i64(birth->time_ns);
+	int64_t id = vtab_i64(birth->block_id), size = vtab_i64(birth->size_bytes),
+		time_ns = vtab_i64(birth->time_ns);
 	return !pairing->closed && id >= wishes->min_block_id && id <= wishes->max_block_id &&
 	       time_ns >= wishes->min_birth_ns && time_ns <= wishes->max_birth_ns &&
 	       size >= wishes->min_size && size <= wishes->max_size &&
@@ -105,9 +105,10 @@ static int find_chain(struct pairing *pairing, const struct pairing_thread *thre
 	*ret_from = thread->chain;
 	if (thread->knows_realloc || !pairing->wishes.chains)
 		return 0;
-	uint64_t ordinal = pairing->scan.facts.first_event + (uint64_t)(event - pairing->scan.events);
-	int code = history_last_realloc(&pairing->sql->history, event->thread_id, ordinal, &half,
-					err);
+	uint64_t ordinal =
+		pairing->walk.facts.first_event + (uint64_t)(event - pairing->walk.events);
+	int code =
+		history_last_realloc(&pairing->sql->history, event->thread_id, ordinal, &half, err);
 	if (!code && half && half->op == TRACE_REALLOC_FREE)
 		*ret_from = half->block_id;
 	return code;
@@ -159,7 +160,7 @@ static int on_birth(struct pairing *pairing, const struct trace_event *event, st
 	} else if (admitted && !open_blocks_add(&pairing->open, &block)) {
 		pairing->closed = true;
 		pairing->next_pass_id = event->block_id;
-		pairing->next_pass_index = pairing->scan.index - 1;
+		pairing->next_pass_index = pairing->walk.index - 1;
 	}
 	return 0;
 }
@@ -265,19 +266,19 @@ static bool begin_next_pass(struct pairing *pairing)
 	if (!pairing->closed)
 		return false;
 	pairing->closed = false;
-	pairing->wishes.min_block_id = table_i64(pairing->next_pass_id);
-	pairing->scan.index = pairing->next_pass_index;
+	pairing->wishes.min_block_id = vtab_i64(pairing->next_pass_id);
+	pairing->walk.index = pairing->next_pass_index;
 	forget_threads(pairing, pairing->next_pass_index == 0);
 	return true;
 }
 
 static int load_next(struct pairing *pairing, struct tm_error *err)
 {
-	int code = scan_load(&pairing->scan, wants, pairing, &pairing->loaded, err);
+	int code = walk_load(&pairing->walk, wants, pairing, &pairing->loaded, err);
 	pairing->at = 0;
 	pairing->draining = !code && !pairing->loaded;
 	/* What threads did in between is not known. */
-	if (!code && pairing->scan.skipped)
+	if (!code && pairing->walk.skipped)
 		for (size_t i = 0; i <= pairing->thread_count; i++) {
 			pairing->threads[i].last_birth = 0;
 			pairing->threads[i].knows_realloc = false;
@@ -290,8 +291,8 @@ int pairing_next(struct pairing *pairing, struct pairing_block *ret, bool *ret_f
 {
 	for (;;) {
 		struct found found = {.block = ret};
-		while (pairing->loaded && pairing->at < pairing->scan.facts.event_count) {
-			int code = on_event(pairing, &pairing->scan.events[pairing->at++], &found,
+		while (pairing->loaded && pairing->at < pairing->walk.facts.event_count) {
+			int code = on_event(pairing, &pairing->walk.events[pairing->at++], &found,
 					    err);
 			if (code)
 				return code;

@@ -13,8 +13,8 @@
 #pragma once
 
 #include "sql/open_blocks.h"
-#include "sql/scan.h"
 #include "sql/stack_set.h"
+#include "sql/walk.h"
 
 enum pairing_end { PAIRING_LIVE, PAIRING_FREE, PAIRING_REALLOC, PAIRING_UNSEEN };
 
@@ -52,7 +52,7 @@ struct pairing {
 	struct sql *sql;
 	struct pairing_wishes wishes;
 	const struct stack_set *stacks;
-	struct scan scan;
+	struct walk walk;
 	struct open_blocks open;
 	struct pairing_thread *threads;
 	size_t thread_count;

@@ -10,32 +10,30 @@
 #include "sql/functions.h"
 #include "sql/guard.h"
 #include "sql/state.h"
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 enum { MEMORY_DEFAULT = 128 << 20, PROGRESS_STEPS = 20000, COLUMNS_MAX = 200 };
 
-static int select_section(struct sql *sql, const char *path, struct tm_error *err)
+static int select_section(struct sql *sql, struct tm_error *err)
 {
 	size_t count = trace_reader_section_count(sql->reader);
 	if (count == 0)
 		return tm_fail(err, -ENODATA,
-			       "'%s' holds no recording: it was cut off before its first block "
-			       "was written",
-			       path);
+			       "the trace holds no recording: it was cut off before its first "
+			       "block was written");
 	if (!sql->options.has_section)
 		return 0;
 	if (sql->options.section >= count)
-		return tm_fail(err, -EINVAL, "'%s' has no section %zu: its sections are 0 to %zu",
-			       path, sql->options.section, count - 1);
+		return tm_fail(err, -EINVAL,
+			       "the trace has no section %zu: its sections are 0 to %zu",
+			       sql->options.section, count - 1);
 	return trace_reader_select(sql->reader, sql->options.section, err);
 }
 
-static int load(struct sql *sql, const char *path, struct tm_error *err)
+static int load(struct sql *sql, struct tm_error *err)
 {
-	int code = trace_reader_open(path, &sql->reader, err);
-	if (!code)
-		code = select_section(sql, path, err);
+	int code = select_section(sql, err);
 	if (!code)
 		code = view_input_read(sql->reader, &sql->input, err);
 	if (!code)
@@ -65,7 +63,7 @@ static int open_database(struct sql *sql, struct tm_error *err)
 	if (code == SQLITE_OK)
 		code = guard_limit(sql->db);
 	for (size_t i = 0; code == SQLITE_OK && tables_all[i]; i++)
-		code = table_register(sql, tables_all[i]);
+		code = vtab_register(sql, tables_all[i]);
 	if (code == SQLITE_OK)
 		code = functions_register(sql);
 	if (code == SQLITE_OK)
@@ -77,15 +75,18 @@ static int open_database(struct sql *sql, struct tm_error *err)
 	return 0;
 }
 
-int sql_open(const char *path, const struct sql_options *options, struct sql **ret_sql,
+int sql_open(struct trace_reader *reader, const struct sql_options *options, struct sql **ret_sql,
 	     struct tm_error *err)
 {
 	struct sql *sql = tm_alloc(sizeof *sql);
-	if (!sql)
+	if (!sql) {
+		trace_reader_close(reader);
 		return tm_fail(err, -ENOMEM, "out of memory");
+	}
+	sql->reader = reader;
 	sql->options = *options;
 	sql->memory_left = options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
-	int code = load(sql, path, err);
+	int code = load(sql, err);
 	if (!code)
 		code = open_database(sql, err);
 	if (code) {
@@ -136,10 +137,9 @@ static int fail(struct sql *sql, int code, struct tm_error *err)
 	const char *said = sqlite3_errmsg(sql->db);
 	if (sql->cancelled || code == SQLITE_INTERRUPT)
 		return tm_fail(err, -ECANCELED, "the query was stopped");
+	if (sql->refused[0])
+		return tm_fail(err, -EPERM, "%s", sql->refused);
 	switch (code) {
-	case SQLITE_AUTH:
-		return tm_fail(err, -EPERM, "%s",
-			       sql->refused[0] ? sql->refused : "this is refused");
 	case SQLITE_NOMEM:
 		return tm_fail(err, -ENOMEM,
 			       "the query needs more than the %d MiB that SQLite may use here: "
@@ -279,7 +279,7 @@ bool sql_column_help(const char *table, size_t index, struct sql_help *ret, cons
 	for (size_t i = 0; tables_all[i]; i++) {
 		if (strcmp(tables_all[i]->name, table) || index >= tables_all[i]->column_count)
 			continue;
-		const struct table_column *column = &tables_all[i]->columns[index];
+		const struct vtab_column *column = &tables_all[i]->columns[index];
 		*ret = (struct sql_help){column->name, column->help};
 		*ret_type = column->type;
 		return true;

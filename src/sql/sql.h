@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct sql;
+struct trace_reader;
 
 struct sql_progress {
 	uint64_t done_events, total_events; /* of the scan that runs now; 0, 0: none does */
@@ -34,8 +35,11 @@ struct sql_options {
 	void *progress_ctx;
 };
 
-/* -ENODATA: no recording in it; -EINVAL: no such section; what trace_reader_open() says. */
-TM_MUST_CHECK int sql_open(const char *path, const struct sql_options *options,
+/*
+ * Takes over the reader, also on failure. -ENODATA: no recording in it; -EINVAL: no such section;
+ * -ENOMEM; or a failure to read.
+ */
+TM_MUST_CHECK int sql_open(struct trace_reader *reader, const struct sql_options *options,
 			   struct sql **ret_sql, struct tm_error *err);
 struct sql *sql_close(struct sql *sql);
 

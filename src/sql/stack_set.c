@@ -4,20 +4,20 @@
 #include <errno.h>
 
 #include "base/memory.h"
-#include "sql/sites.h"
+#include "sql/site.h"
 
-static void fill_bits(struct stack_set *set, const struct table_query *query, int stack_column,
+static void fill_bits(struct stack_set *set, const struct vtab_query *query, int stack_column,
 		      int site_column)
 {
-	const struct table_filter *ids = &query->filters[stack_column];
-	const struct table_filter *sites = site_column >= 0 ? &query->filters[site_column] : NULL;
+	const struct vtab_filter *ids = &query->filters[stack_column];
+	const struct vtab_filter *sites = site_column >= 0 ? &query->filters[site_column] : NULL;
 	for (size_t i = 0; i < set->count; i++) {
 		struct site site;
-		if (!table_filter_has(ids, (int64_t)i))
+		if (!vtab_filter_has(ids, (int64_t)i))
 			continue;
 		if (sites && sites->has_texts) {
-			sites_find(query->sql, (uint32_t)i, &site);
-			if (!table_filter_has_text(sites, site.text))
+			site_find(query->sql, (uint32_t)i, &site);
+			if (!vtab_filter_has_text(sites, site.text))
 				continue;
 		}
 		set->bits[i / 8] |= (uint8_t)(1u << i % 8);
@@ -31,8 +31,7 @@ struct gather {
 
 static int add_range(struct stack_set *set, struct stack_range range)
 {
-	struct stack_range *last =
-		set->range_count > 0 ? &set->ranges[set->range_count - 1] : NULL;
+	struct stack_range *last = set->range_count > 0 ? &set->ranges[set->range_count - 1] : NULL;
 	if (last && last->end == range.first && last->births == range.births &&
 	    last->deaths == range.deaths) {
 		last->end = range.end;
@@ -84,10 +83,10 @@ static int find_ranges(struct stack_set *set, struct sql *sql)
 	return 0;
 }
 
-int stack_set_init(struct stack_set *set, const struct table_query *query, int stack_column,
+int stack_set_init(struct stack_set *set, const struct vtab_query *query, int stack_column,
 		   int site_column, struct tm_error *err)
 {
-	const struct table_filter *ids = &query->filters[stack_column];
+	const struct vtab_filter *ids = &query->filters[stack_column];
 	bool by_site = site_column >= 0 && query->filters[site_column].has_texts;
 	*set = (struct stack_set){0};
 	if (!by_site && !ids->has_values && ids->min <= 0 && ids->max == INT64_MAX) {

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "sql/table.h"
+#include "sql/vtab.h"
 
 struct stack_range { /* events [first, end) */
 	uint64_t first, end;
@@ -22,7 +22,7 @@ struct stack_set {
 };
 
 /* Reads the filters of the two columns. Loads names if the site is asked for. */
-TM_MUST_CHECK int stack_set_init(struct stack_set *set, const struct table_query *query,
+TM_MUST_CHECK int stack_set_init(struct stack_set *set, const struct vtab_query *query,
 				 int stack_column, int site_column, struct tm_error *err);
 void stack_set_done(struct stack_set *set);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* blocks: one row per allocation, from its birth to its end. */
 #include "sql/pairing.h"
-#include "sql/sites.h"
+#include "sql/site.h"
 #include "sql/stack_set.h"
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 #include "sql/words.h"
 
 enum {
@@ -26,7 +26,7 @@ enum {
 	FREE_STACK_ID,
 };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"block_id", "INTEGER", "number of the allocation, from 0", PUSH_INTEGER, true},
 	{"size", "INTEGER", "bytes asked for", PUSH_INTEGER, false},
 	{"stack_id", "INTEGER", "of the allocation", PUSH_INTEGER, false},
@@ -47,8 +47,8 @@ static const struct table_column columns[] = {
 	 PUSH_NOTHING, false},
 	{"align", "INTEGER", "alignment asked for; NULL if none", PUSH_NOTHING, false},
 	{"address", "INTEGER", "NULL if not recorded", PUSH_NOTHING, false},
-	{"realloc_from", "INTEGER", "block_id that this one continues; NULL if none",
-	 PUSH_NOTHING, false},
+	{"realloc_from", "INTEGER", "block_id that this one continues; NULL if none", PUSH_NOTHING,
+	 false},
 	{"free_stack_id", "INTEGER", "of the free, with --free-stacks", PUSH_NOTHING, false},
 };
 
@@ -58,7 +58,7 @@ enum {
 };
 
 struct blocks {
-	const struct table_query *query;
+	const struct vtab_query *query;
 	struct stack_set stacks;
 	struct pairing pairing;
 	struct pairing_block block;
@@ -67,15 +67,15 @@ struct blocks {
 /* What the bounds of the wishes do not say. */
 static bool admits(void *ctx, const struct trace_event *birth)
 {
-	const struct table_filter *filters = ((const struct blocks *)ctx)->query->filters;
-	return table_filter_has(&filters[THREAD_ID], birth->thread_id) &&
-	       table_filter_has(&filters[BLOCK_ID], table_i64(birth->block_id));
+	const struct vtab_filter *filters = ((const struct blocks *)ctx)->query->filters;
+	return vtab_filter_has(&filters[THREAD_ID], birth->thread_id) &&
+	       vtab_filter_has(&filters[BLOCK_ID], vtab_i64(birth->block_id));
 }
 
-static int begin(void *state, const struct table_query *query, struct tm_error *err)
+static int begin(void *state, const struct vtab_query *query, struct tm_error *err)
 {
 	struct blocks *blocks = state;
-	const struct table_filter *filters = query->filters;
+	const struct vtab_filter *filters = query->filters;
 	const struct pairing_wishes wishes = {
 		.min_block_id = filters[BLOCK_ID].min,
 		.max_block_id = filters[BLOCK_ID].max,
@@ -85,13 +85,13 @@ static int begin(void *state, const struct table_query *query, struct tm_error *
 		.max_size = filters[SIZE].max,
 		.max_end_ns = filters[FREE_NS].max,
 		.ends = query->columns_used & ABOUT_END,
-		.temporary = table_uses(query, TEMPORARY),
-		.chains = table_uses(query, REALLOC_FROM),
+		.temporary = vtab_uses(query, TEMPORARY),
+		.chains = vtab_uses(query, REALLOC_FROM),
 		.admits = admits,
 		.ctx = blocks,
 	};
 	blocks->query = query;
-	int code = table_uses(query, SITE) ? sql_load_names(query->sql, err) : 0;
+	int code = vtab_uses(query, SITE) ? sql_load_names(query->sql, err) : 0;
 	if (!code)
 		code = stack_set_init(&blocks->stacks, query, STACK_ID, SITE, err);
 	if (!code)
@@ -126,22 +126,22 @@ static void put_end(const struct pairing_block *block, int column, sqlite3_conte
 		return;
 	switch (column) {
 	case FREE_NS:
-		table_put_u64(ret, block->end_ns);
+		vtab_put_u64(ret, block->end_ns);
 		break;
 	case LIFETIME_NS:
-		table_put_u64(ret, block->end_ns > block->birth.birth_ns
-					   ? block->end_ns - block->birth.birth_ns
-					   : 0);
+		vtab_put_u64(ret, block->end_ns > block->birth.birth_ns
+					  ? block->end_ns - block->birth.birth_ns
+					  : 0);
 		break;
 	case FREE_THREAD_ID:
-		table_put_u64(ret, block->end_thread_id);
+		vtab_put_u64(ret, block->end_thread_id);
 		break;
 	case ENDED_BY:
-		table_put_static(ret, words[block->end]);
+		vtab_put_static(ret, words[block->end]);
 		break;
 	case FREE_STACK_ID:
 		if (block->end_stack_id)
-			table_put_u64(ret, block->end_stack_id);
+			vtab_put_u64(ret, block->end_stack_id);
 		break;
 	}
 }
@@ -152,37 +152,37 @@ static int value(void *state, int column, sqlite3_context *ret)
 	const struct open_block *birth = &blocks->block.birth;
 	switch (column) {
 	case BLOCK_ID:
-		table_put_u64(ret, birth->key - 1);
+		vtab_put_u64(ret, birth->key - 1);
 		break;
 	case SIZE:
-		table_put_u64(ret, birth->size_bytes);
+		vtab_put_u64(ret, birth->size_bytes);
 		break;
 	case STACK_ID:
-		table_put_u64(ret, birth->stack_id);
+		vtab_put_u64(ret, birth->stack_id);
 		break;
 	case SITE:
-		sites_put(ret, blocks->query->sql, birth->stack_id);
+		site_put(ret, blocks->query->sql, birth->stack_id);
 		break;
 	case THREAD_ID:
-		table_put_u64(ret, birth->thread_id);
+		vtab_put_u64(ret, birth->thread_id);
 		break;
 	case ALLOC_NS:
-		table_put_u64(ret, birth->birth_ns);
+		vtab_put_u64(ret, birth->birth_ns);
 		break;
 	case API:
-		table_put_static(ret, words_api(birth->api));
+		vtab_put_static(ret, words_api(birth->api));
 		break;
 	case ALIGN:
 		if (birth->align_log2 > 0 && birth->align_log2 < 63)
-			table_put_u64(ret, UINT64_C(1) << birth->align_log2);
+			vtab_put_u64(ret, UINT64_C(1) << birth->align_log2);
 		break;
 	case ADDRESS:
 		if (birth->address)
-			table_put_u64(ret, birth->address);
+			vtab_put_u64(ret, birth->address);
 		break;
 	case REALLOC_FROM:
 		if (birth->realloc_from != TRACE_NO_BLOCK)
-			table_put_u64(ret, birth->realloc_from);
+			vtab_put_u64(ret, birth->realloc_from);
 		break;
 	default:
 		put_end(&blocks->block, column, ret);
@@ -196,7 +196,7 @@ static uint64_t estimate(const struct sql *sql)
 	return sql->event_count / 2;
 }
 
-static const struct table_scan scan = {
+static const struct vtab_scan scan = {
 	.state_bytes = sizeof(struct blocks),
 	.begin = begin,
 	.next = next,
@@ -209,7 +209,7 @@ static const struct table_scan scan = {
 	.unsorted_by = ABOUT_END,
 };
 
-const struct table table_blocks = {
+const struct vtab table_blocks = {
 	.name = "blocks",
 	.help = "one row per allocation, from its birth to its end",
 	.columns = columns,

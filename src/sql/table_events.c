@@ -6,11 +6,11 @@
  * tells the sizes of allocations alone.
  */
 #include "sql/births.h"
-#include "sql/scan.h"
-#include "sql/sites.h"
+#include "sql/site.h"
 #include "sql/stack_set.h"
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
+#include "sql/walk.h"
 #include "sql/words.h"
 
 enum {
@@ -28,7 +28,7 @@ enum {
 	FREE_STACK_ID,
 };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"event_id", "INTEGER", "number of the event, from 0", PUSH_INTEGER, true},
 	{"time_ns", "INTEGER", "since the start of the recording", PUSH_INTEGER, true},
 	{"op", "TEXT",
@@ -52,8 +52,8 @@ enum {
 };
 
 struct events {
-	const struct table_query *query;
-	struct scan scan;
+	const struct vtab_query *query;
+	struct walk walk;
 	struct stack_set stacks;
 	struct births births;
 	unsigned ops;  /* bit per enum trace_op */
@@ -65,46 +65,45 @@ struct events {
 static bool wants(void *ctx, const struct trace_event_block *facts, uint64_t end_block_id)
 {
 	const struct events *events = ctx;
-	const struct table_filter *filters = events->query->filters;
-	const struct table_filter *size = &filters[SIZE];
+	const struct vtab_filter *filters = events->query->filters;
+	const struct vtab_filter *size = &filters[SIZE];
 	uint64_t end = facts->first_event + facts->event_count;
-	if (facts->event_count == 0 || table_i64(end - 1) < filters[EVENT_ID].min ||
-	    table_i64(facts->first_event) > filters[EVENT_ID].max)
+	if (facts->event_count == 0 || vtab_i64(end - 1) < filters[EVENT_ID].min ||
+	    vtab_i64(facts->first_event) > filters[EVENT_ID].max)
 		return false;
-	if (table_i64(facts->end_ns) < filters[TIME_NS].min ||
-	    table_i64(facts->start_ns) > filters[TIME_NS].max)
+	if (vtab_i64(facts->end_ns) < filters[TIME_NS].min ||
+	    vtab_i64(facts->start_ns) > filters[TIME_NS].max)
 		return false;
 	if (filters[BLOCK_ID].min > 0 && (uint64_t)filters[BLOCK_ID].min >= end_block_id)
 		return false;
 	bool ends = events->ops & OPS_END;
-	if (!ends &&
-	    (table_i64(facts->max_size_bytes) < size->min ||
-	     table_i64(facts->min_size_bytes) > size->max))
+	if (!ends && (vtab_i64(facts->max_size_bytes) < size->min ||
+		      vtab_i64(facts->min_size_bytes) > size->max))
 		return false;
 	return stack_set_acts(&events->stacks, facts->first_event, end, ends);
 }
 
-static unsigned ops_of(const struct table_filter *filter)
+static unsigned ops_of(const struct vtab_filter *filter)
 {
 	unsigned ops = 0;
 	for (unsigned i = 0; i < TRACE_OP_COUNT; i++)
-		if (table_filter_has_text(filter, words_op(i)))
+		if (vtab_filter_has_text(filter, words_op(i)))
 			ops |= 1u << i;
 	return ops;
 }
 
-static int begin(void *state, const struct table_query *query, struct tm_error *err)
+static int begin(void *state, const struct vtab_query *query, struct tm_error *err)
 {
 	struct events *events = state;
 	events->query = query;
 	events->ops = ops_of(&query->filters[OP]);
-	scan_init(&events->scan, query->sql);
+	walk_init(&events->walk, query->sql);
 	int code = stack_set_init(&events->stacks, query, STACK_ID, SITE, err);
-	if (!code && table_uses(query, SITE))
+	if (!code && vtab_uses(query, SITE))
 		code = sql_load_names(query->sql, err);
-	events->complete = events->ops & OPS_END &&
-			   (table_uses(query, SIZE) || table_uses(query, STACK_ID) ||
-			    table_uses(query, SITE) || table_uses(query, ADDRESS));
+	events->complete =
+		events->ops & OPS_END && (vtab_uses(query, SIZE) || vtab_uses(query, STACK_ID) ||
+					  vtab_uses(query, SITE) || vtab_uses(query, ADDRESS));
 	if (!code && events->complete)
 		code = births_init(&events->births, query->sql, err);
 	return code;
@@ -113,20 +112,19 @@ static int begin(void *state, const struct table_query *query, struct tm_error *
 static void end(void *state)
 {
 	struct events *events = state;
-	scan_done(&events->scan);
+	walk_done(&events->walk);
 	stack_set_done(&events->stacks);
 	births_done(&events->births);
 }
 
 static bool passes(const struct events *events, size_t at)
 {
-	const struct trace_event *event = &events->scan.events[at];
-	const struct table_filter *filters = events->query->filters;
+	const struct trace_event *event = &events->walk.events[at];
+	const struct vtab_filter *filters = events->query->filters;
 	return events->ops >> event->op & 1 &&
-	       table_filter_has(&filters[EVENT_ID],
-				table_i64(events->scan.facts.first_event + at)) &&
-	       table_filter_has(&filters[TIME_NS], table_i64(event->time_ns)) &&
-	       table_filter_has(&filters[THREAD_ID], event->thread_id) &&
+	       vtab_filter_has(&filters[EVENT_ID], vtab_i64(events->walk.facts.first_event + at)) &&
+	       vtab_filter_has(&filters[TIME_NS], vtab_i64(event->time_ns)) &&
+	       vtab_filter_has(&filters[THREAD_ID], event->thread_id) &&
 	       stack_set_has(&events->stacks, event->stack_id);
 }
 
@@ -136,14 +134,14 @@ static int next(void *state, bool *ret_row, struct tm_error *err)
 	if (events->loaded)
 		events->at++;
 	for (;;) {
-		for (; events->loaded && events->at < events->scan.facts.event_count; events->at++)
+		for (; events->loaded && events->at < events->walk.facts.event_count; events->at++)
 			if (passes(events, events->at)) {
 				*ret_row = true;
 				return 0;
 			}
-		int code = scan_load(&events->scan, wants, events, &events->loaded, err);
+		int code = walk_load(&events->walk, wants, events, &events->loaded, err);
 		if (!code && events->loaded && events->complete)
-			code = births_fill(&events->births, &events->scan, &events->stacks, err);
+			code = births_fill(&events->births, &events->walk, &events->stacks, err);
 		if (code)
 			return code;
 		events->at = 0;
@@ -166,31 +164,31 @@ static void put_known(sqlite3_context *ret, const struct trace_event *event, int
 	if (!has_block(event))
 		return;
 	if (column == SIZE)
-		table_put_u64(ret, event->size_bytes);
+		vtab_put_u64(ret, event->size_bytes);
 	else
-		table_put_u64(ret, event->stack_id);
+		vtab_put_u64(ret, event->stack_id);
 }
 
 static int value(void *state, int column, sqlite3_context *ret)
 {
 	const struct events *events = state;
-	const struct trace_event *event = &events->scan.events[events->at];
+	const struct trace_event *event = &events->walk.events[events->at];
 	switch (column) {
 	case EVENT_ID:
-		table_put_u64(ret, events->scan.facts.first_event + events->at);
+		vtab_put_u64(ret, events->walk.facts.first_event + events->at);
 		break;
 	case TIME_NS:
-		table_put_u64(ret, event->time_ns);
+		vtab_put_u64(ret, event->time_ns);
 		break;
 	case OP:
-		table_put_static(ret, words_op(event->op));
+		vtab_put_static(ret, words_op(event->op));
 		break;
 	case THREAD_ID:
-		table_put_u64(ret, event->thread_id);
+		vtab_put_u64(ret, event->thread_id);
 		break;
 	case BLOCK_ID:
 		if (event->block_id != TRACE_NO_BLOCK)
-			table_put_u64(ret, event->block_id);
+			vtab_put_u64(ret, event->block_id);
 		break;
 	case SIZE:
 	case STACK_ID:
@@ -198,23 +196,23 @@ static int value(void *state, int column, sqlite3_context *ret)
 		break;
 	case SITE:
 		if (has_block(event))
-			sites_put(ret, events->query->sql, event->stack_id);
+			site_put(ret, events->query->sql, event->stack_id);
 		break;
 	case ADDRESS:
 		if (event->address)
-			table_put_u64(ret, event->address);
+			vtab_put_u64(ret, event->address);
 		break;
 	case API:
 		if (!(OPS_END >> event->op & 1) && event->op != TRACE_FREE_OLDER)
-			table_put_static(ret, words_api(event->api));
+			vtab_put_static(ret, words_api(event->api));
 		break;
 	case ALIGN:
 		if (event->align_log2 > 0 && event->align_log2 < 63)
-			table_put_u64(ret, UINT64_C(1) << event->align_log2);
+			vtab_put_u64(ret, UINT64_C(1) << event->align_log2);
 		break;
 	case FREE_STACK_ID:
 		if (event->free_stack_id)
-			table_put_u64(ret, event->free_stack_id);
+			vtab_put_u64(ret, event->free_stack_id);
 		break;
 	}
 	return 0;
@@ -225,7 +223,7 @@ static uint64_t estimate(const struct sql *sql)
 	return sql->event_count;
 }
 
-static const struct table_scan scan = {
+static const struct vtab_scan scan = {
 	.state_bytes = sizeof(struct events),
 	.begin = begin,
 	.next = next,
@@ -237,7 +235,7 @@ static const struct table_scan scan = {
 	.key_cost = 30000, /* a block of events is decoded */
 };
 
-const struct table table_events = {
+const struct vtab table_events = {
 	.name = "events",
 	.help = "everything recorded about the heap, in order",
 	.columns = columns,

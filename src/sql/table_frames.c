@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frames: the functions of each stack, the innermost first. */
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 enum {
 	STACK_ID,
@@ -15,7 +15,7 @@ enum {
 	IS_ALLOCATOR,
 };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"stack_id", "INTEGER", "", PUSH_INTEGER, true},
 	{"depth", "INTEGER", "0 is the innermost", PUSH_INTEGER, false},
 	{"function", "TEXT", "NULL if it has no name", PUSH_NOTHING, false},
@@ -29,7 +29,7 @@ static const struct table_column columns[] = {
 };
 
 struct frames {
-	const struct table_query *query;
+	const struct vtab_query *query;
 	uint64_t stack_id, end; /* the next stack */
 	size_t value_at;
 	uint64_t shown_id; /* the stack of the present frame */
@@ -38,13 +38,13 @@ struct frames {
 	const struct view_frame *frame;
 };
 
-static int begin(void *state, const struct table_query *query, struct tm_error *err)
+static int begin(void *state, const struct vtab_query *query, struct tm_error *err)
 {
 	struct frames *frames = state;
-	const struct table_filter *ids = &query->filters[STACK_ID];
+	const struct vtab_filter *ids = &query->filters[STACK_ID];
 	frames->query = query;
 	frames->end = query->sql->input.stack_count;
-	if (ids->max < table_i64(frames->end))
+	if (ids->max < vtab_i64(frames->end))
 		frames->end = ids->max < 0 ? 0 : (uint64_t)ids->max + 1;
 	frames->stack_id = ids->min > 0 ? (uint64_t)ids->min : 0;
 	return sql_load_names(query->sql, err);
@@ -58,7 +58,7 @@ static void end(void *state)
 /* The next stack that the filter lets through; false at the end. */
 static bool next_stack(struct frames *frames)
 {
-	const struct table_filter *ids = &frames->query->filters[STACK_ID];
+	const struct vtab_filter *ids = &frames->query->filters[STACK_ID];
 	if (ids->has_values) {
 		while (frames->value_at < ids->value_count && ids->values[frames->value_at] < 0)
 			frames->value_at++;
@@ -78,13 +78,13 @@ static int next(void *state, bool *ret_row, struct tm_error *err)
 {
 	struct frames *frames = state;
 	const struct view_data *data = frames->query->sql->data;
-	const struct table_filter *depths = &frames->query->filters[DEPTH];
+	const struct vtab_filter *depths = &frames->query->filters[DEPTH];
 	(void)err;
 	*ret_row = false;
 	frames->depth += frames->frame != NULL;
 	for (;;) {
 		frames->frame = NULL;
-		if (table_i64(frames->depth) <= depths->max)
+		if (vtab_i64(frames->depth) <= depths->max)
 			frames->frame = view_next_frame(data, &frames->cursor);
 		if (frames->frame) {
 			*ret_row = true;
@@ -101,26 +101,26 @@ static int value(void *state, int column, sqlite3_context *ret)
 	const struct view_frame *frame = frames->frame;
 	switch (column) {
 	case STACK_ID:
-		table_put_u64(ret, frames->shown_id);
+		vtab_put_u64(ret, frames->shown_id);
 		break;
 	case DEPTH:
-		table_put_u64(ret, frames->depth);
+		vtab_put_u64(ret, frames->depth);
 		break;
 	case FUNCTION:
-		table_put_static(ret, frame->function);
+		vtab_put_static(ret, frame->function);
 		break;
 	case MODULE:
-		table_put_static(ret, frame->module);
+		vtab_put_static(ret, frame->module);
 		break;
 	case FILE_NAME:
-		table_put_static(ret, frame->file);
+		vtab_put_static(ret, frame->file);
 		break;
 	case LINE:
 		if (frame->line)
-			table_put_u64(ret, frame->line);
+			vtab_put_u64(ret, frame->line);
 		break;
 	case ADDRESS:
-		table_put_u64(ret, frame->address);
+		vtab_put_u64(ret, frame->address);
 		break;
 	case INLINED:
 		sqlite3_result_int(ret, frame->inlined);
@@ -139,7 +139,7 @@ static uint64_t estimate(const struct sql *sql)
 	return sql->input.stack_count * FRAMES_PER_STACK;
 }
 
-static const struct table_scan scan = {
+static const struct vtab_scan scan = {
 	.state_bytes = sizeof(struct frames),
 	.begin = begin,
 	.next = next,
@@ -151,7 +151,7 @@ static const struct table_scan scan = {
 	.key_cost = FRAMES_PER_STACK,
 };
 
-const struct table table_frames = {
+const struct vtab table_frames = {
 	.name = "frames",
 	.help = "the functions of each stack, the innermost first",
 	.columns = columns,

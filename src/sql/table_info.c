@@ -2,13 +2,13 @@
 /* info: what was recorded, how, and its totals, one fact per row. */
 #include <stdio.h>
 
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 #include "sql/words.h"
 
 enum { NAME, VALUE };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"name", "TEXT", "what: program, command, pid, duration_ns, peak_bytes, ...", PUSH_NOTHING,
 	 false},
 	{"value", "", "", PUSH_NOTHING, false},
@@ -125,20 +125,20 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 {
 	enum fact fact = (enum fact)row;
 	if (column == NAME)
-		table_put_static(ret, names[fact]);
+		vtab_put_static(ret, names[fact]);
 	else if (fact <= TOOL_VERSION || fact == END_CAUSE)
-		table_put_static(ret, text_of(sql, fact));
+		vtab_put_static(ret, text_of(sql, fact));
 	else if (fact == END_STATUS)
 		sqlite3_result_int64(ret, sql->input.end->status);
 	else
-		table_put_u64(ret, figure_of(sql, fact));
+		vtab_put_u64(ret, figure_of(sql, fact));
 	return 0;
 }
 
-static const struct table_rows rows = {
+static const struct vtab_rows rows = {
 	.load = sql_load_names, .end = end, .key = -1, .value = value};
 
-const struct table table_info = {
+const struct vtab table_info = {
 	.name = "info",
 	.help = "what was recorded, and its totals",
 	.columns = columns,

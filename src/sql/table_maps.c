@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maps: memory that the program mapped itself. */
-#include "sql/sites.h"
-#include "sql/table.h"
+#include "sql/site.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 #include "sql/words.h"
 
 enum { TIME_NS, OP, ADDRESS, BYTES, MOVED_FROM, STACK_ID, SITE, THREAD_ID, IS_FILE };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"time_ns", "INTEGER", "since the start of the recording", PUSH_NOTHING, true},
 	{"op", "TEXT", "map, unmap, protect, advise or brk", PUSH_NOTHING, false},
 	{"address", "INTEGER", "of brk: the old break", PUSH_NOTHING, false},
@@ -35,29 +35,29 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 	const struct trace_map_event *map = &sql->maps[row];
 	switch (column) {
 	case TIME_NS:
-		table_put_u64(ret, map->time_ns);
+		vtab_put_u64(ret, map->time_ns);
 		break;
 	case OP:
-		table_put_static(ret, words_map_op(map->op));
+		vtab_put_static(ret, words_map_op(map->op));
 		break;
 	case ADDRESS:
-		table_put_u64(ret, map->address);
+		vtab_put_u64(ret, map->address);
 		break;
 	case BYTES:
-		table_put_u64(ret, map->bytes);
+		vtab_put_u64(ret, map->bytes);
 		break;
 	case MOVED_FROM:
 		if (map->moved_from)
-			table_put_u64(ret, map->moved_from);
+			vtab_put_u64(ret, map->moved_from);
 		break;
 	case STACK_ID:
-		table_put_u64(ret, map->stack_id);
+		vtab_put_u64(ret, map->stack_id);
 		break;
 	case SITE:
-		sites_put(ret, sql, map->stack_id);
+		site_put(ret, sql, map->stack_id);
 		break;
 	case THREAD_ID:
-		table_put_u64(ret, map->thread_id);
+		vtab_put_u64(ret, map->thread_id);
 		break;
 	case IS_FILE:
 		sqlite3_result_int(ret, !!(map->flags & TRACE_MAP_FILE));
@@ -66,9 +66,9 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 	return 0;
 }
 
-static const struct table_rows rows = {.load = load, .end = end, .key = -1, .value = value};
+static const struct vtab_rows rows = {.load = load, .end = end, .key = -1, .value = value};
 
-const struct table table_maps = {
+const struct vtab table_maps = {
 	.name = "maps",
 	.help = "memory that the program mapped itself",
 	.columns = columns,

@@ -2,12 +2,12 @@
 /* modules: the program and the libraries that were mapped. */
 #include <stdio.h>
 
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 enum { MODULE_ID, NAME, PATH, START_ADDRESS, END_ADDRESS, BUILD_ID, MAPPED_NS, UNMAPPED_NS };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"module_id", "INTEGER", "number of the module, from 1", PUSH_INTEGER, true},
 	{"name", "TEXT", "the path's last part", PUSH_NOTHING, false},
 	{"path", "TEXT", "", PUSH_NOTHING, false},
@@ -31,7 +31,7 @@ static void put_build_id(sqlite3_context *ret, const struct trace_module *module
 		return;
 	for (size_t i = 0; i < bytes; i++)
 		snprintf(text + 2 * i, 3, "%02x", module->build_id[i]);
-	table_put_text(ret, text);
+	vtab_put_text(ret, text);
 }
 
 static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret)
@@ -40,36 +40,36 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 	const char *path = module->path ? module->path : "";
 	switch (column) {
 	case MODULE_ID:
-		table_put_u64(ret, row);
+		vtab_put_u64(ret, row);
 		break;
 	case NAME:
-		table_put_static(ret, view_module_name(path));
+		vtab_put_static(ret, view_module_name(path));
 		break;
 	case PATH:
-		table_put_static(ret, path);
+		vtab_put_static(ret, path);
 		break;
 	case START_ADDRESS:
-		table_put_u64(ret, module->start);
+		vtab_put_u64(ret, module->start);
 		break;
 	case END_ADDRESS:
-		table_put_u64(ret, module->end);
+		vtab_put_u64(ret, module->end);
 		break;
 	case BUILD_ID:
 		put_build_id(ret, module);
 		break;
 	case MAPPED_NS:
-		table_put_u64(ret, module->mapped_ns);
+		vtab_put_u64(ret, module->mapped_ns);
 		break;
 	case UNMAPPED_NS:
-		table_put_time(ret, module->unmapped_ns);
+		vtab_put_time(ret, module->unmapped_ns);
 		break;
 	}
 	return 0;
 }
 
-static const struct table_rows rows = {.first = 1, .end = end, .key = MODULE_ID, .value = value};
+static const struct vtab_rows rows = {.first = 1, .end = end, .key = MODULE_ID, .value = value};
 
-const struct table table_modules = {
+const struct vtab table_modules = {
 	.name = "modules",
 	.help = "the program and its libraries",
 	.columns = columns,

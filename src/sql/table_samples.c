@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples: memory of the process as the system saw it. */
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 enum { TIME_NS, RSS_BYTES, PSS_BYTES, ANON_BYTES, AGENT_BYTES, CGROUP_BYTES, CGROUP_LIMIT_BYTES };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"time_ns", "INTEGER", "since the start of the recording", PUSH_NOTHING, true},
 	{"rss_bytes", "INTEGER", "resident set", PUSH_NOTHING, false},
 	{"pss_bytes", "INTEGER", "its proportional share; NULL if not known", PUSH_NOTHING, false},
@@ -40,13 +40,13 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 	};
 	bool zero_is_unknown = column == PSS_BYTES || column >= ANON_BYTES;
 	if (column == AGENT_BYTES || values[column] || !zero_is_unknown)
-		table_put_u64(ret, values[column]);
+		vtab_put_u64(ret, values[column]);
 	return 0;
 }
 
-static const struct table_rows rows = {.load = load, .end = end, .key = -1, .value = value};
+static const struct vtab_rows rows = {.load = load, .end = end, .key = -1, .value = value};
 
-const struct table table_samples = {
+const struct vtab table_samples = {
 	.name = "samples",
 	.help = "the resident set, as the system saw it",
 	.columns = columns,

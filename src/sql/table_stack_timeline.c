@@ -6,11 +6,11 @@
 #include <errno.h>
 
 #include "base/memory.h"
-#include "sql/sites.h"
-#include "sql/slices.h"
+#include "sql/site.h"
+#include "sql/slice_walk.h"
 #include "sql/stack_set.h"
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 enum {
 	SLICE_ID,
@@ -27,7 +27,7 @@ enum {
 	LIVE_BYTES,
 };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"slice_id", "INTEGER", "as in timeline", PUSH_INTEGER, true},
 	{"start_ns", "INTEGER", "of the slice", PUSH_INTEGER, true},
 	{"end_ns", "INTEGER", "of the slice", PUSH_NOTHING, true},
@@ -47,30 +47,30 @@ struct live {
 };
 
 struct stack_timeline {
-	const struct table_query *query;
+	const struct vtab_query *query;
 	struct stack_set stacks;
-	struct slices slices;
+	struct slice_walk slices;
 	struct live *live; /* by stack_id */
 	size_t at;         /* the present row */
 	bool loaded;
 };
 
-static int begin(void *state, const struct table_query *query, struct tm_error *err)
+static int begin(void *state, const struct vtab_query *query, struct tm_error *err)
 {
 	struct stack_timeline *timeline = state;
 	timeline->query = query;
-	slices_init(&timeline->slices, query->sql, true);
+	slice_walk_init(&timeline->slices, query->sql, true);
 	timeline->live = tm_alloc_array(query->sql->input.stack_count + 1, sizeof *timeline->live);
 	if (!timeline->live)
 		return tm_fail(err, -ENOMEM, "out of memory");
-	int code = table_uses(query, SITE) ? sql_load_names(query->sql, err) : 0;
+	int code = vtab_uses(query, SITE) ? sql_load_names(query->sql, err) : 0;
 	return code ? code : stack_set_init(&timeline->stacks, query, STACK_ID, SITE, err);
 }
 
 static void end(void *state)
 {
 	struct stack_timeline *timeline = state;
-	slices_close(&timeline->slices);
+	slice_walk_close(&timeline->slices);
 	stack_set_done(&timeline->stacks);
 	tm_free(timeline->live);
 }
@@ -80,7 +80,7 @@ static void end(void *state)
 static void settle(struct stack_timeline *timeline)
 {
 	for (size_t i = 0; i < timeline->slices.row_count; i++) {
-		const struct slices_row *row = &timeline->slices.rows[i];
+		const struct slice_walk_row *row = &timeline->slices.rows[i];
 		if (row->stack_id >= timeline->query->sql->input.stack_count)
 			continue;
 		struct live *live = &timeline->live[row->stack_id];
@@ -92,25 +92,24 @@ static void settle(struct stack_timeline *timeline)
 static int next(void *state, bool *ret_row, struct tm_error *err)
 {
 	struct stack_timeline *timeline = state;
-	const struct table_filter *filters = timeline->query->filters;
-	struct slices *slices = &timeline->slices;
+	const struct vtab_filter *filters = timeline->query->filters;
+	struct slice_walk *slices = &timeline->slices;
 	*ret_row = false;
 	timeline->at += timeline->loaded;
 	for (;;) {
 		bool shown = timeline->loaded &&
-			     table_filter_has(&filters[SLICE_ID], slices->slice.slice_id) &&
-			     table_i64(slices->slice.start_ns) >= filters[START_NS].min;
+			     vtab_filter_has(&filters[SLICE_ID], slices->slice.slice_id) &&
+			     vtab_i64(slices->slice.start_ns) >= filters[START_NS].min;
 		for (; shown && timeline->at < slices->row_count; timeline->at++)
-			if (stack_set_has(&timeline->stacks,
-					  slices->rows[timeline->at].stack_id)) {
+			if (stack_set_has(&timeline->stacks, slices->rows[timeline->at].stack_id)) {
 				*ret_row = true;
 				return 0;
 			}
-		if (table_i64(slices->next) > filters[SLICE_ID].max)
+		if (vtab_i64(slices->next) > filters[SLICE_ID].max)
 			return 0;
-		int code = slices_load(slices, &timeline->loaded, err);
+		int code = slice_walk_load(slices, &timeline->loaded, err);
 		if (code || !timeline->loaded ||
-		    table_i64(slices->slice.start_ns) > filters[START_NS].max)
+		    vtab_i64(slices->slice.start_ns) > filters[START_NS].max)
 			return code;
 		timeline->at = 0;
 		settle(timeline);
@@ -121,27 +120,22 @@ static int value(void *state, int column, sqlite3_context *ret)
 {
 	const struct stack_timeline *timeline = state;
 	const struct trace_slice *slice = &timeline->slices.slice;
-	const struct slices_row *row = &timeline->slices.rows[timeline->at];
+	const struct slice_walk_row *row = &timeline->slices.rows[timeline->at];
 	const struct live *live = &timeline->live[row->stack_id];
 	const uint64_t values[] = {
-		[SLICE_ID] = slice->slice_id,
-		[START_NS] = slice->start_ns,
-		[END_NS] = slice->end_ns,
-		[STACK_ID] = row->stack_id,
-		[ALLOCATIONS] = row->births,
-		[ALLOCATED_BYTES] = row->birth_bytes,
-		[FREES] = row->deaths,
-		[FREED_BYTES] = row->death_bytes,
-		[TEMPORARY] = row->temporary,
-		[LIVE_BLOCKS] = live->blocks,
+		[SLICE_ID] = slice->slice_id, [START_NS] = slice->start_ns,
+		[END_NS] = slice->end_ns,     [STACK_ID] = row->stack_id,
+		[ALLOCATIONS] = row->births,  [ALLOCATED_BYTES] = row->birth_bytes,
+		[FREES] = row->deaths,        [FREED_BYTES] = row->death_bytes,
+		[TEMPORARY] = row->temporary, [LIVE_BLOCKS] = live->blocks,
 		[LIVE_BYTES] = live->bytes,
 	};
 	if (column == SITE)
-		sites_put(ret, timeline->query->sql, row->stack_id);
+		site_put(ret, timeline->query->sql, row->stack_id);
 	else if (column == FREES || column == FREED_BYTES)
 		sqlite3_result_int64(ret, (int64_t)values[column]);
 	else
-		table_put_u64(ret, values[column]);
+		vtab_put_u64(ret, values[column]);
 	return 0;
 }
 
@@ -152,7 +146,7 @@ static uint64_t estimate(const struct sql *sql)
 	return trace_reader_slice_count(sql->reader) * STACKS_PER_SLICE;
 }
 
-static const struct table_scan scan = {
+static const struct vtab_scan scan = {
 	.state_bytes = sizeof(struct stack_timeline),
 	.begin = begin,
 	.next = next,
@@ -162,7 +156,7 @@ static const struct table_scan scan = {
 	.key = -1,
 };
 
-const struct table table_stack_timeline = {
+const struct vtab table_stack_timeline = {
 	.name = "stack_timeline",
 	.help = "what each stack did in each slice, and had live at its end",
 	.columns = columns,

@@ -2,9 +2,9 @@
 /* stacks: every call path, with the figures of what it allocated. */
 #include <string.h>
 
-#include "sql/sites.h"
-#include "sql/table.h"
+#include "sql/site.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 enum {
 	STACK_ID,
@@ -23,7 +23,7 @@ enum {
 	PEAK_BYTES,
 };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"stack_id", "INTEGER", "number of the stack; 0 is the empty one", PUSH_INTEGER, true},
 	{"parent_id", "INTEGER", "the same stack without its innermost frame", PUSH_NOTHING, false},
 	{"site", "TEXT", "innermost function that is no allocator's", PUSH_NOTHING, false},
@@ -78,33 +78,33 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 	struct site site;
 	switch (column) {
 	case STACK_ID:
-		table_put_u64(ret, row);
+		vtab_put_u64(ret, row);
 		break;
 	case PARENT_ID:
 		if (row > 0)
-			table_put_u64(ret, sql->input.stacks[row].parent_id);
+			vtab_put_u64(ret, sql->input.stacks[row].parent_id);
 		break;
 	case SITE:
-		sites_put(ret, sql, (uint32_t)row);
+		site_put(ret, sql, (uint32_t)row);
 		break;
 	case MODULE:
-		sites_find(sql, (uint32_t)row, &site);
-		table_put_static(ret, site.module ? view_module_name(site.module) : NULL);
+		site_find(sql, (uint32_t)row, &site);
+		vtab_put_static(ret, site.module ? view_module_name(site.module) : NULL);
 		break;
 	default:
 		/* A stack that never allocated has zeros. */
 		if (model_stack_find(sql->model, (uint32_t)row, &stack))
 			memset(&stack, 0, sizeof stack);
-		table_put_u64(ret, figure(&stack, column));
+		vtab_put_u64(ret, figure(&stack, column));
 		break;
 	}
 	return 0;
 }
 
-static const struct table_rows rows = {
+static const struct vtab_rows rows = {
 	.load = sql_load_names, .end = end, .key = STACK_ID, .value = value};
 
-const struct table table_stacks = {
+const struct vtab table_stacks = {
 	.name = "stacks",
 	.help = "call paths, with the figures of what they allocated",
 	.columns = columns,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads: every thread that did anything with the heap. */
-#include "sql/table.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 enum { THREAD_ID, TID, NAME, START_NS, END_NS };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"thread_id", "INTEGER", "number of the thread, from 0, never reused", PUSH_INTEGER, true},
 	{"tid", "INTEGER", "the kernel's number", PUSH_NOTHING, false},
 	{"name", "TEXT", "", PUSH_NOTHING, false},
@@ -24,27 +24,27 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 	const struct trace_thread *thread = &sql->threads[row];
 	switch (column) {
 	case THREAD_ID:
-		table_put_u64(ret, row);
+		vtab_put_u64(ret, row);
 		break;
 	case TID:
-		table_put_u64(ret, thread->tid);
+		vtab_put_u64(ret, thread->tid);
 		break;
 	case NAME:
-		table_put_static(ret, thread->name);
+		vtab_put_static(ret, thread->name);
 		break;
 	case START_NS:
-		table_put_u64(ret, thread->start_ns);
+		vtab_put_u64(ret, thread->start_ns);
 		break;
 	case END_NS:
-		table_put_time(ret, thread->end_ns);
+		vtab_put_time(ret, thread->end_ns);
 		break;
 	}
 	return 0;
 }
 
-static const struct table_rows rows = {.end = end, .key = THREAD_ID, .value = value};
+static const struct vtab_rows rows = {.end = end, .key = THREAD_ID, .value = value};
 
-const struct table table_threads = {
+const struct vtab table_threads = {
 	.name = "threads",
 	.help = "threads that used the heap",
 	.columns = columns,

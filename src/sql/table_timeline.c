@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline: the slices of the recording, from the aggregates: no event is read. */
-#include "sql/slices.h"
-#include "sql/table.h"
+#include "sql/slice_walk.h"
 #include "sql/tables.h"
+#include "sql/vtab.h"
 
 enum {
 	SLICE_ID,
@@ -22,7 +22,7 @@ enum {
 	MAPPED_BYTES,
 };
 
-static const struct table_column columns[] = {
+static const struct vtab_column columns[] = {
 	{"slice_id", "INTEGER", "number of the slice, from 0", PUSH_INTEGER, true},
 	{"start_ns", "INTEGER", "", PUSH_INTEGER, true},
 	{"end_ns", "INTEGER", "its last event", PUSH_NOTHING, true},
@@ -41,17 +41,17 @@ static const struct table_column columns[] = {
 };
 
 struct timeline {
-	const struct table_query *query;
-	struct slices slices;
+	const struct vtab_query *query;
+	struct slice_walk slices;
 };
 
-static int begin(void *state, const struct table_query *query, struct tm_error *err)
+static int begin(void *state, const struct vtab_query *query, struct tm_error *err)
 {
 	struct timeline *timeline = state;
 	int64_t first = query->filters[SLICE_ID].min;
 	(void)err;
 	timeline->query = query;
-	slices_init(&timeline->slices, query->sql, false);
+	slice_walk_init(&timeline->slices, query->sql, false);
 	if (first > 0)
 		timeline->slices.next = (size_t)first;
 	return 0;
@@ -59,18 +59,18 @@ static int begin(void *state, const struct table_query *query, struct tm_error *
 
 static void end(void *state)
 {
-	slices_close(&((struct timeline *)state)->slices);
+	slice_walk_close(&((struct timeline *)state)->slices);
 }
 
 static int next(void *state, bool *ret_row, struct tm_error *err)
 {
 	struct timeline *timeline = state;
-	const struct table_filter *filters = timeline->query->filters;
+	const struct vtab_filter *filters = timeline->query->filters;
 	*ret_row = false;
-	if (table_i64(timeline->slices.next) > filters[SLICE_ID].max)
+	if (vtab_i64(timeline->slices.next) > filters[SLICE_ID].max)
 		return 0;
-	int code = slices_load(&timeline->slices, ret_row, err);
-	if (*ret_row && table_i64(timeline->slices.slice.start_ns) > filters[START_NS].max)
+	int code = slice_walk_load(&timeline->slices, ret_row, err);
+	if (*ret_row && vtab_i64(timeline->slices.slice.start_ns) > filters[START_NS].max)
 		*ret_row = false;
 	return code;
 }
@@ -95,7 +95,7 @@ static int value(void *state, int column, sqlite3_context *ret)
 		[TEMPORARY] = slice->temporary,
 		[MAPPED_BYTES] = slice->mapped_bytes,
 	};
-	table_put_u64(ret, values[column]);
+	vtab_put_u64(ret, values[column]);
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static uint64_t estimate(const struct sql *sql)
 	return trace_reader_slice_count(sql->reader);
 }
 
-static const struct table_scan scan = {
+static const struct vtab_scan scan = {
 	.state_bytes = sizeof(struct timeline),
 	.begin = begin,
 	.next = next,
@@ -116,7 +116,7 @@ static const struct table_scan scan = {
 	.key_cost = 10,
 };
 
-const struct table table_timeline = {
+const struct vtab table_timeline = {
 	.name = "timeline",
 	.help = "live memory and rates, slice by slice",
 	.columns = columns,

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-const struct table *const tables_all[] = {
-	&table_blocks,  &table_events,  &table_stacks,         &table_frames,
-	&table_threads, &table_modules, &table_timeline,       &table_stack_timeline,
-	&table_samples, &table_maps,    &table_info,           NULL,
+const struct vtab *const tables_all[] = {
+	&table_blocks,  &table_events,  &table_stacks,   &table_frames,
+	&table_threads, &table_modules, &table_timeline, &table_stack_timeline,
+	&table_samples, &table_maps,    &table_info,     NULL,
 };

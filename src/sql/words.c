@@ -37,8 +37,11 @@ const char *words_api(unsigned api)
 const char *words_map_op(unsigned op)
 {
 	static const char *const words[] = {
-		[TRACE_MAP] = "map",           [TRACE_UNMAP] = "unmap", [TRACE_MAP_PROTECT] = "protect",
-		[TRACE_MAP_ADVISE] = "advise", [TRACE_MAP_BRK] = "brk",
+		[TRACE_MAP] = "map",
+		[TRACE_UNMAP] = "unmap",
+		[TRACE_MAP_PROTECT] = "protect",
+		[TRACE_MAP_ADVISE] = "advise",
+		[TRACE_MAP_BRK] = "brk",
 	};
 	return WORD(words, op);
 }

@@ -4,7 +4,7 @@
 
 #include "sql/state.h"
 
-struct scan {
+struct walk {
 	struct sql *sql;
 	size_t index, count;            /* of event blocks; index: the next to look at */
 	struct trace_event_block facts; /* of the loaded one */
@@ -14,14 +14,14 @@ struct scan {
 };
 
 /* Whether a block is to be read. Births in it have ids [facts->first_block_id, end_block_id). */
-typedef bool (*scan_wants_fn)(void *ctx, const struct trace_event_block *facts,
+typedef bool (*walk_wants_fn)(void *ctx, const struct trace_event_block *facts,
 			      uint64_t end_block_id);
 
-void scan_init(struct scan *scan, struct sql *sql);
-void scan_done(struct scan *scan);
+void walk_init(struct walk *walk, struct sql *sql);
+void walk_done(struct walk *walk);
 /*
  * Loads the next block that is wanted and can be read; *ret_loaded false: there is none. Tells the
  * progress function. -ECANCELED, -ENOMEM, or a failure to read.
  */
-TM_MUST_CHECK int scan_load(struct scan *scan, scan_wants_fn wants, void *ctx, bool *ret_loaded,
+TM_MUST_CHECK int walk_load(struct walk *walk, walk_wants_fn wants, void *ctx, bool *ret_loaded,
 			    struct tm_error *err);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/slices.h"
+#include "sql/slice_walk.h"
 
 #include <errno.h>
 
 #include "base/memory.h"
 
-void slices_init(struct slices *slices, struct sql *sql, bool with_rows)
+void slice_walk_init(struct slice_walk *slices, struct sql *sql, bool with_rows)
 {
-	*slices = (struct slices){.sql = sql, .with_rows = with_rows};
+	*slices = (struct slice_walk){.sql = sql, .with_rows = with_rows};
 }
 
-void slices_close(struct slices *slices)
+void slice_walk_close(struct slice_walk *slices)
 {
 	tm_free(slices->rows);
-	*slices = (struct slices){0};
+	*slices = (struct slice_walk){0};
 }
 
-static struct slices_row copy_row(const struct trace_slice_row *from)
+static struct slice_walk_row copy_row(const struct trace_slice_row *from)
 {
-	struct slices_row row = {
+	struct slice_walk_row row = {
 		.stack_id = from->stack_id,
 		.births = from->births,
 		.birth_bytes = from->birth_bytes,
@@ -33,7 +33,7 @@ static struct slices_row copy_row(const struct trace_slice_row *from)
 
 static int copy_slice(void *ctx, const struct trace_slice *slice)
 {
-	struct slices *slices = ctx;
+	struct slice_walk *slices = ctx;
 	slices->slice = *slice;
 	slices->slice.rows = NULL;
 	slices->row_count = 0;
@@ -51,7 +51,7 @@ static int copy_slice(void *ctx, const struct trace_slice *slice)
 	return 0;
 }
 
-int slices_load(struct slices *slices, bool *ret_loaded, struct tm_error *err)
+int slice_walk_load(struct slice_walk *slices, bool *ret_loaded, struct tm_error *err)
 {
 	size_t count = trace_reader_slice_count(slices->sql->reader);
 	*ret_loaded = false;

@@ -2,12 +2,12 @@
 /* From SQLite's constraints to filters: what xBestIndex chose, xFilter reads back. */
 #pragma once
 
-#include "sql/table.h"
+#include "sql/vtab.h"
 
 /* Fills info: which constraints are wanted, what they save, the order of the rows. */
-int filter_choose(const struct table *table, struct sql *sql, sqlite3_index_info *info);
+int pushdown_choose(const struct vtab *table, struct sql *sql, sqlite3_index_info *info);
 /* Reads the constraints chosen so into the query's filters. A SQLite code. */
-int filter_read(struct table_query *query, const struct table *table, const char *chosen,
-		int value_count, sqlite3_value **values);
+int pushdown_read(struct vtab_query *query, const struct vtab *table, const char *chosen,
+		  int value_count, sqlite3_value **values);
 /* Everything passes again; releases the filters. */
-void filter_reset(struct table_query *query);
+void pushdown_reset(struct vtab_query *query);

@@ -16,8 +16,8 @@ struct site {
 };
 
 /* The innermost frame that is no allocator's. */
-void sites_find(const struct sql *sql, uint32_t stack_id, struct site *ret);
+void site_find(const struct sql *sql, uint32_t stack_id, struct site *ret);
 /* The site as a result of SQLite. */
-void sites_put(sqlite3_context *ret, const struct sql *sql, uint32_t stack_id);
+void site_put(sqlite3_context *ret, const struct sql *sql, uint32_t stack_id);
 /* Appends "inner < outer < ...", at most `limit` frames (0 = all) from the site on. */
-void sites_put_stack(struct text *text, const struct sql *sql, uint32_t stack_id, uint64_t limit);
+void site_put_stack(struct text *text, const struct sql *sql, uint32_t stack_id, uint64_t limit);

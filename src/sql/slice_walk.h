@@ -4,21 +4,22 @@
 
 #include "sql/state.h"
 
-struct slices_row {
+struct slice_walk_row {
 	uint32_t stack_id;
 	uint64_t births, birth_bytes, deaths, death_bytes, temporary;
 };
 
-struct slices {
+struct slice_walk {
 	struct sql *sql;
 	size_t next;
 	struct trace_slice slice; /* without rows */
-	struct slices_row *rows;
+	struct slice_walk_row *rows;
 	size_t row_count, row_room;
 	bool with_rows;
 };
 
-void slices_init(struct slices *slices, struct sql *sql, bool with_rows);
-void slices_close(struct slices *slices);
+void slice_walk_init(struct slice_walk *slices, struct sql *sql, bool with_rows);
+void slice_walk_close(struct slice_walk *slices);
 /* *ret_loaded false: there is no more. */
-TM_MUST_CHECK int slices_load(struct slices *slices, bool *ret_loaded, struct tm_error *err);
+TM_MUST_CHECK int slice_walk_load(struct slice_walk *slices, bool *ret_loaded,
+				  struct tm_error *err);

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The adapter from descriptors to SQLite's virtual tables. */
-#include "sql/table.h"
+#include "sql/vtab.h"
 
 #include <errno.h>
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "sql/filter.h"
+#include "sql/pushdown.h"
 
 /* What SQLite knows the table by. */
 struct adapted {
 	sqlite3_vtab base;
 	struct sql *sql;
-	const struct table *table;
+	const struct vtab *table;
 };
 
 /* What it is registered with. */
 struct binding {
 	struct sql *sql;
-	const struct table *table;
+	const struct vtab *table;
 };
 
 struct cursor {
 	sqlite3_vtab_cursor base;
-	const struct table *table;
-	struct table_query query;
+	const struct vtab *table;
+	struct vtab_query query;
 	uint64_t row, end; /* of numbered rows */
 	size_t value_at;   /* the next of the key's set of values */
 	bool has_row, begun;
@@ -32,20 +32,20 @@ struct cursor {
 	void *state; /* of a scan */
 };
 
-void table_put_u64(sqlite3_context *ret, uint64_t value)
+void vtab_put_u64(sqlite3_context *ret, uint64_t value)
 {
-	sqlite3_result_int64(ret, table_i64(value));
+	sqlite3_result_int64(ret, vtab_i64(value));
 }
 
-void table_put_time(sqlite3_context *ret, uint64_t time_ns)
+void vtab_put_time(sqlite3_context *ret, uint64_t time_ns)
 {
 	if (time_ns == UINT64_MAX)
 		sqlite3_result_null(ret);
 	else
-		table_put_u64(ret, time_ns);
+		vtab_put_u64(ret, time_ns);
 }
 
-void table_put_static(sqlite3_context *ret, const char *text)
+void vtab_put_static(sqlite3_context *ret, const char *text)
 {
 	if (text)
 		sqlite3_result_text(ret, text, -1, SQLITE_STATIC);
@@ -53,7 +53,7 @@ void table_put_static(sqlite3_context *ret, const char *text)
 		sqlite3_result_null(ret);
 }
 
-void table_put_text(sqlite3_context *ret, const char *text)
+void vtab_put_text(sqlite3_context *ret, const char *text)
 {
 	sqlite3_result_text(ret, text, -1, SQLITE_TRANSIENT);
 }
@@ -74,7 +74,7 @@ static int connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sq
 		   char **ret_error)
 {
 	const struct binding *binding = aux;
-	const struct table *table = binding->table;
+	const struct vtab *table = binding->table;
 	struct text declared = {0};
 	(void)argc;
 	(void)argv;
@@ -108,7 +108,7 @@ static int disconnect(sqlite3_vtab *vtab)
 static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
 {
 	struct adapted *adapted = (struct adapted *)vtab;
-	return filter_choose(adapted->table, adapted->sql, info);
+	return pushdown_choose(adapted->table, adapted->sql, info);
 }
 
 static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **ret)
@@ -119,7 +119,7 @@ static int open_cursor(sqlite3_vtab *vtab, sqlite3_vtab_cursor **ret)
 		return SQLITE_NOMEM;
 	cursor->table = adapted->table;
 	cursor->query.sql = adapted->sql;
-	filter_reset(&cursor->query);
+	pushdown_reset(&cursor->query);
 	*ret = &cursor->base;
 	return SQLITE_OK;
 }
@@ -136,7 +136,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 {
 	struct cursor *cursor = (struct cursor *)base;
 	end_scan(cursor);
-	filter_reset(&cursor->query);
+	pushdown_reset(&cursor->query);
 	tm_free(cursor);
 	return SQLITE_OK;
 }
@@ -144,9 +144,9 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 /* ---- numbered rows ---- */
 
 /* The next row of the key's set of values. */
-static void next_value(struct cursor *cursor, const struct table_filter *filter)
+static void next_value(struct cursor *cursor, const struct vtab_filter *filter)
 {
-	const struct table_rows *rows = cursor->table->rows;
+	const struct vtab_rows *rows = cursor->table->rows;
 	for (; cursor->value_at < filter->value_count; cursor->value_at++) {
 		int64_t value = filter->values[cursor->value_at];
 		if (value >= 0 && (uint64_t)value >= rows->first && (uint64_t)value < cursor->end) {
@@ -159,7 +159,7 @@ static void next_value(struct cursor *cursor, const struct table_filter *filter)
 	cursor->has_row = false;
 }
 
-static const struct table_filter *key_filter(const struct cursor *cursor)
+static const struct vtab_filter *key_filter(const struct cursor *cursor)
 {
 	int key = cursor->table->rows->key;
 	return key >= 0 ? &cursor->query.filters[key] : NULL;
@@ -167,11 +167,11 @@ static const struct table_filter *key_filter(const struct cursor *cursor)
 
 static int begin_rows(struct cursor *cursor, struct tm_error *err)
 {
-	const struct table_rows *rows = cursor->table->rows;
+	const struct vtab_rows *rows = cursor->table->rows;
 	int code = rows->load ? rows->load(cursor->query.sql, err) : 0;
 	if (code)
 		return code;
-	const struct table_filter *filter = key_filter(cursor);
+	const struct vtab_filter *filter = key_filter(cursor);
 	cursor->row = rows->first;
 	cursor->end = rows->end(cursor->query.sql);
 	cursor->value_at = 0;
@@ -189,7 +189,7 @@ static int begin_rows(struct cursor *cursor, struct tm_error *err)
 
 static void next_row(struct cursor *cursor)
 {
-	const struct table_filter *filter = key_filter(cursor);
+	const struct vtab_filter *filter = key_filter(cursor);
 	if (filter && filter->has_values)
 		next_value(cursor, filter);
 	else
@@ -200,7 +200,7 @@ static void next_row(struct cursor *cursor)
 
 static int begin_scan(struct cursor *cursor, struct tm_error *err)
 {
-	const struct table_scan *scan = cursor->table->scan;
+	const struct vtab_scan *scan = cursor->table->scan;
 	end_scan(cursor);
 	cursor->state = tm_alloc(scan->state_bytes);
 	if (!cursor->state)
@@ -219,7 +219,7 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *chosen, int
 	cursor->has_row = false;
 	cursor->rowid = 0;
 	cursor->query.columns_used = (uint32_t)number;
-	int code = filter_read(&cursor->query, cursor->table, chosen, value_count, values);
+	int code = pushdown_read(&cursor->query, cursor->table, chosen, value_count, values);
 	if (code != SQLITE_OK)
 		return code;
 	code = cursor->table->rows ? begin_rows(cursor, &err) : begin_scan(cursor, &err);
@@ -282,7 +282,7 @@ static void free_binding(void *binding)
 	tm_free(binding);
 }
 
-int table_register(struct sql *sql, const struct table *table)
+int vtab_register(struct sql *sql, const struct vtab *table)
 {
 	struct binding *binding = tm_alloc(sizeof *binding);
 	if (!binding)

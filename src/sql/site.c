@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/sites.h"
+#include "sql/site.h"
 
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ static const char *name_of(const struct view_frame *frame, char own[SITE_BYTES])
 	return own;
 }
 
-void sites_find(const struct sql *sql, uint32_t stack_id, struct site *ret)
+void site_find(const struct sql *sql, uint32_t stack_id, struct site *ret)
 {
 	uint32_t cursor;
 	const struct view_frame *frame = site_frame(sql, stack_id, &cursor);
@@ -38,15 +38,15 @@ void sites_find(const struct sql *sql, uint32_t stack_id, struct site *ret)
 	ret->module = frame ? frame->module : NULL;
 }
 
-void sites_put(sqlite3_context *ret, const struct sql *sql, uint32_t stack_id)
+void site_put(sqlite3_context *ret, const struct sql *sql, uint32_t stack_id)
 {
 	struct site site;
-	sites_find(sql, stack_id, &site);
+	site_find(sql, stack_id, &site);
 	sqlite3_result_text(ret, site.text, -1,
 			    site.text == site.own ? SQLITE_TRANSIENT : SQLITE_STATIC);
 }
 
-void sites_put_stack(struct text *text, const struct sql *sql, uint32_t stack_id, uint64_t limit)
+void site_put_stack(struct text *text, const struct sql *sql, uint32_t stack_id, uint64_t limit)
 {
 	uint32_t cursor;
 	char own[SITE_BYTES];

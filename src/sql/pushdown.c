@@ -3,7 +3,7 @@
  * The choice travels as a text of two letters per constraint: the column ('A' is
  * the first) and the comparison.
  */
-#include "sql/filter.h"
+#include "sql/pushdown.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,13 +14,13 @@
 /* More values than this narrow a scan by their ends only. */
 enum { VALUES_MAX = 1 << 22, TEXTS_MAX = 1 << 16, CONSTRAINTS_MAX = 64 };
 
-static char letter_of(const struct table *table, sqlite3_index_info *info, int i)
+static char letter_of(const struct vtab *table, sqlite3_index_info *info, int i)
 {
 	const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
 	if (!constraint->usable || constraint->iColumn < 0 ||
 	    (size_t)constraint->iColumn >= table->column_count)
 		return 0;
-	enum table_push push = table->columns[constraint->iColumn].push;
+	enum vtab_push push = table->columns[constraint->iColumn].push;
 	if (push == PUSH_NOTHING)
 		return 0;
 	switch (constraint->op) {
@@ -42,13 +42,13 @@ static char letter_of(const struct table *table, sqlite3_index_info *info, int i
 	return 0;
 }
 
-static int key_of(const struct table *table)
+static int key_of(const struct vtab *table)
 {
 	return table->rows ? table->rows->key : table->scan->key;
 }
 
 /* Rows and cost after a constraint. A scan reads on whatever it leaves out. */
-static void discount(const struct table *table, int column, char letter, double *rows, double *cost)
+static void discount(const struct vtab *table, int column, char letter, double *rows, double *cost)
 {
 	bool equal = letter == '=' || letter == 'i';
 	if (equal && column == key_of(table)) {
@@ -63,7 +63,7 @@ static void discount(const struct table *table, int column, char letter, double 
 		*cost *= 0.9;
 }
 
-static bool gives_order(const struct table *table, const sqlite3_index_info *info)
+static bool gives_order(const struct vtab *table, const sqlite3_index_info *info)
 {
 	if (info->nOrderBy != 1 || info->aOrderBy[0].desc || info->aOrderBy[0].iColumn < 0)
 		return false;
@@ -72,12 +72,12 @@ static bool gives_order(const struct table *table, const sqlite3_index_info *inf
 	return table->columns[info->aOrderBy[0].iColumn].sorted;
 }
 
-int filter_choose(const struct table *table, struct sql *sql, sqlite3_index_info *info)
+int pushdown_choose(const struct vtab *table, struct sql *sql, sqlite3_index_info *info)
 {
 	char chosen[2 * CONSTRAINTS_MAX + 1];
 	int used = 0;
-	double rows = table->rows ? (double)table->rows->end(sql)
-				  : (double)table->scan->estimate(sql);
+	double rows =
+		table->rows ? (double)table->rows->end(sql) : (double)table->scan->estimate(sql);
 	rows += 10;
 	double cost = rows;
 	for (int i = 0; i < info->nConstraint && used < CONSTRAINTS_MAX; i++) {
@@ -106,32 +106,32 @@ int filter_choose(const struct table *table, struct sql *sql, sqlite3_index_info
 
 /* ---- reading them back ---- */
 
-void filter_reset(struct table_query *query)
+void pushdown_reset(struct vtab_query *query)
 {
-	for (size_t i = 0; i < TABLE_COLUMNS_MAX; i++) {
-		struct table_filter *filter = &query->filters[i];
+	for (size_t i = 0; i < VTAB_COLUMNS_MAX; i++) {
+		struct vtab_filter *filter = &query->filters[i];
 		for (size_t k = 0; k < filter->text_count; k++)
 			tm_free(filter->texts[k]);
 		tm_free(filter->texts);
 		tm_free(filter->values);
-		*filter = (struct table_filter){.min = INT64_MIN, .max = INT64_MAX};
+		*filter = (struct vtab_filter){.min = INT64_MIN, .max = INT64_MAX};
 	}
 }
 
-static void raise_min(struct table_filter *filter, int64_t min)
+static void raise_min(struct vtab_filter *filter, int64_t min)
 {
 	if (min > filter->min)
 		filter->min = min;
 }
 
-static void lower_max(struct table_filter *filter, int64_t max)
+static void lower_max(struct vtab_filter *filter, int64_t max)
 {
 	if (max < filter->max)
 		filter->max = max;
 }
 
 /* Bounds of integers that can compare so with a real number. */
-static void read_real(struct table_filter *filter, char letter, double value)
+static void read_real(struct vtab_filter *filter, char letter, double value)
 {
 	if (!(value > -9.2e18 && value < 9.2e18))
 		return;
@@ -141,7 +141,7 @@ static void read_real(struct table_filter *filter, char letter, double value)
 		lower_max(filter, (int64_t)floor(value));
 }
 
-static void read_integer(struct table_filter *filter, char letter, int64_t value)
+static void read_integer(struct vtab_filter *filter, char letter, int64_t value)
 {
 	switch (letter) {
 	case '=':
@@ -169,7 +169,7 @@ static int compare_integers(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static int add_value(struct table_filter *filter, size_t *room, int64_t value)
+static int add_value(struct vtab_filter *filter, size_t *room, int64_t value)
 {
 	if (filter->value_count == *room) {
 		*room = *room * 2 + 64;
@@ -183,7 +183,7 @@ static int add_value(struct table_filter *filter, size_t *room, int64_t value)
 }
 
 /* The sorted set without doubles, and its ends. */
-static void settle_values(struct table_filter *filter)
+static void settle_values(struct vtab_filter *filter)
 {
 	size_t kept = 0;
 	if (filter->value_count > 0)
@@ -200,14 +200,14 @@ static void settle_values(struct table_filter *filter)
 	}
 }
 
-static void drop_values(struct table_filter *filter)
+static void drop_values(struct vtab_filter *filter)
 {
 	filter->values = tm_free(filter->values);
 	filter->value_count = 0;
 }
 
 /* column IN (...): a second such set on the same column, or one that is no integers, is ignored. */
-static int read_set(struct table_filter *filter, sqlite3_value *list)
+static int read_set(struct vtab_filter *filter, sqlite3_value *list)
 {
 	sqlite3_value *value;
 	size_t room = 0;
@@ -231,7 +231,7 @@ static int read_set(struct table_filter *filter, sqlite3_value *list)
 	return SQLITE_OK;
 }
 
-static int add_text(struct table_filter *filter, size_t *room, sqlite3_value *value)
+static int add_text(struct vtab_filter *filter, size_t *room, sqlite3_value *value)
 {
 	const char *text = (const char *)sqlite3_value_text(value);
 	char *copy = text ? tm_strdup(text) : NULL;
@@ -251,7 +251,7 @@ static int add_text(struct table_filter *filter, size_t *room, sqlite3_value *va
 	return SQLITE_OK;
 }
 
-static void drop_texts(struct table_filter *filter)
+static void drop_texts(struct vtab_filter *filter)
 {
 	for (size_t i = 0; i < filter->text_count; i++)
 		tm_free(filter->texts[i]);
@@ -259,7 +259,7 @@ static void drop_texts(struct table_filter *filter)
 	filter->text_count = 0;
 }
 
-static int read_texts(struct table_filter *filter, char letter, sqlite3_value *list)
+static int read_texts(struct vtab_filter *filter, char letter, sqlite3_value *list)
 {
 	sqlite3_value *value = list;
 	size_t room = 0;
@@ -283,7 +283,7 @@ static int read_texts(struct table_filter *filter, char letter, sqlite3_value *l
 	return SQLITE_OK;
 }
 
-static int read_one(struct table_filter *filter, enum table_push push, char letter,
+static int read_one(struct vtab_filter *filter, enum vtab_push push, char letter,
 		    sqlite3_value *value)
 {
 	if (letter == 'n') {
@@ -301,11 +301,11 @@ static int read_one(struct table_filter *filter, enum table_push push, char lett
 	return SQLITE_OK;
 }
 
-int filter_read(struct table_query *query, const struct table *table, const char *chosen,
-		int value_count, sqlite3_value **values)
+int pushdown_read(struct vtab_query *query, const struct vtab *table, const char *chosen,
+		  int value_count, sqlite3_value **values)
 {
 	int code = SQLITE_OK;
-	filter_reset(query);
+	pushdown_reset(query);
 	for (int i = 0; i < value_count && code == SQLITE_OK; i++) {
 		int column = chosen[2 * i] - 'A';
 		code = read_one(&query->filters[column], table->columns[column].push,
@@ -314,17 +314,16 @@ int filter_read(struct table_query *query, const struct table *table, const char
 	return code;
 }
 
-bool table_filter_has(const struct table_filter *filter, int64_t value)
+bool vtab_filter_has(const struct vtab_filter *filter, int64_t value)
 {
 	if (value < filter->min || value > filter->max)
 		return false;
 	return !filter->has_values ||
-	       (filter->value_count > 0 &&
-		bsearch(&value, filter->values, filter->value_count, sizeof value,
-			compare_integers));
+	       (filter->value_count > 0 && bsearch(&value, filter->values, filter->value_count,
+						   sizeof value, compare_integers));
 }
 
-bool table_filter_has_text(const struct table_filter *filter, const char *text)
+bool vtab_filter_has_text(const struct vtab_filter *filter, const char *text)
 {
 	if (!filter->has_texts)
 		return true;
