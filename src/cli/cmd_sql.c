@@ -80,7 +80,8 @@ static bool parse_word(struct request *request, const char *word)
 		request->query = word;
 	} else {
 		fprintf(stderr,
-			"tidemark sql: '%s' comes after the query: put the whole query in quotes.\n",
+			"tidemark sql: '%s' comes after the query: put the whole query in "
+			"quotes.\n",
 			word);
 		return false;
 	}
@@ -175,8 +176,7 @@ static int run_text(struct session *session, const char *text)
 		if (code && code != -EPIPE && !written)
 			traces_complain("sql", &err);
 		else if (!code && session->interactive && has_rows)
-			printf("(%llu row%s, %s)\n", (unsigned long long)rows,
-			       rows == 1 ? "" : "s",
+			printf("(%llu row%s, %s)\n", (unsigned long long)rows, rows == 1 ? "" : "s",
 			       units_duration(clock_steady_ns() - start_ns).text);
 		fflush(stdout);
 		code = written ? written : code;

@@ -244,8 +244,7 @@ static void show_history(struct edit *edit, size_t to)
 		tm_free(edit->own);
 		edit->own = tm_strdup(edit->data);
 	}
-	const char *shown =
-		to < edit->line->history_count ? edit->line->history[to] : edit->own;
+	const char *shown = to < edit->line->history_count ? edit->line->history[to] : edit->own;
 	edit->history_at = to;
 	edit->bytes = shown ? strlen(shown) : 0;
 	if (edit->bytes >= LINE_MAX_BYTES)
@@ -365,16 +364,14 @@ static int edit_line(struct edit *edit)
 		redraw(edit);
 		code = on_key(edit, read_key());
 	}
-	(void)!io_write(STDOUT_FILENO, code == -EINTR ? "^C\r\n" : "\r\n",
-			code == -EINTR ? 4 : 2);
+	(void)!io_write(STDOUT_FILENO, code == -EINTR ? "^C\r\n" : "\r\n", code == -EINTR ? 4 : 2);
 	return code;
 }
 
 int sql_line_read(struct sql_line *line, const char *prompt, struct text *text)
 {
 	struct termios before, raw;
-	struct edit edit = {
-		.line = line, .prompt = prompt, .history_at = line->history_count};
+	struct edit edit = {.line = line, .prompt = prompt, .history_at = line->history_count};
 	if (tcgetattr(STDIN_FILENO, &before))
 		return -errno;
 	edit.data = tm_alloc(LINE_MAX_BYTES);
