@@ -55,11 +55,11 @@ static const struct {
 	const char *function;
 	uint32_t line;
 } stacks[] = {
-	{0, 1, "main", 10},          {1, 1, "index_build", 20},
-	{1, 1, "metrics_add", 30},   {0, 1, "worker_loop", 40},
+	{0, 1, "main", 10},           {1, 1, "index_build", 20},
+	{1, 1, "metrics_add", 30},    {0, 1, "worker_loop", 40},
 	{4, 1, "handle_request", 50}, {5, 1, "parse_request", 60},
-	{5, 1, "log_line", 70},      {7, 2, "operator new(unsigned long)", 0},
-	{5, 1, "buffer_grow", 80},   {5, 1, "session_new", 90},
+	{5, 1, "log_line", 70},       {7, 2, "operator new(unsigned long)", 0},
+	{5, 1, "buffer_grow", 80},    {5, 1, "session_new", 90},
 	{5, 1, "cache_put", 100},
 };
 
@@ -100,11 +100,11 @@ static uint64_t begin_block(struct maker *m, uint32_t thread_id, uint32_t stack_
 		shop->blocks = tm_grow_array(shop->blocks, m->block_room, sizeof *shop->blocks);
 		REQUIRE(shop->blocks);
 	}
-	uint8_t api = op == TRACE_REALLOC_ALLOC   ? TRACE_API_REALLOC
-		      : stack_id == SHOP_LOG   ? TRACE_API_NEW
-		      : stack_id == SHOP_CACHE ? TRACE_API_CALLOC
-		      : stack_id == SHOP_INDEX ? TRACE_API_ALIGNED
-					       : TRACE_API_MALLOC;
+	uint8_t api = op == TRACE_REALLOC_ALLOC ? TRACE_API_REALLOC
+		      : stack_id == SHOP_LOG    ? TRACE_API_NEW
+		      : stack_id == SHOP_CACHE  ? TRACE_API_CALLOC
+		      : stack_id == SHOP_INDEX  ? TRACE_API_ALIGNED
+						: TRACE_API_MALLOC;
 	add(m, (struct trace_event){.op = op,
 				    .api = api,
 				    .align_log2 = stack_id == SHOP_INDEX ? 12 : 0,

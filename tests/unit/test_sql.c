@@ -64,12 +64,12 @@ static const char *ask(struct sql *sql, const char *query)
 	return text_string(&answer);
 }
 
-#define CHECK_ASK(sql, query, ...)                                     \
-	do {                                                           \
-		char wanted_[256];                                     \
-		snprintf(wanted_, sizeof wanted_, __VA_ARGS__);        \
-		if (!CHECK_STR(ask((sql), (query)), wanted_))          \
-			tap_note("%s", (query));                       \
+#define CHECK_ASK(sql, query, ...)                              \
+	do {                                                    \
+		char wanted_[256];                              \
+		snprintf(wanted_, sizeof wanted_, __VA_ARGS__); \
+		if (!CHECK_STR(ask((sql), (query)), wanted_))   \
+			tap_note("%s", (query));                \
 	} while (0)
 
 /* ---- rows ---- */
@@ -116,8 +116,7 @@ static int compare_block(void *ctx, size_t count, const struct sql_value *values
 static void compare_blocks(const struct shop *shop, struct sql *sql, const char *where,
 			   size_t wanted)
 {
-	struct compare compare = {.shop = shop,
-				  .seen = tm_alloc_array(shop->block_count, 1)};
+	struct compare compare = {.shop = shop, .seen = tm_alloc_array(shop->block_count, 1)};
 	const struct sql_sink sink = {.row = compare_block, .ctx = &compare};
 	char query[512];
 	const char *rest;
@@ -141,8 +140,8 @@ static size_t count_blocks(const struct shop *shop, uint32_t stack_id, uint64_t 
 	size_t count = 0;
 	for (size_t i = 0; i < shop->block_count; i++) {
 		const struct shop_block *block = &shop->blocks[i];
-		count += (!stack_id || block->stack_id == stack_id) &&
-			 block->birth_ns >= from_ns && block->birth_ns <= to_ns;
+		count += (!stack_id || block->stack_id == stack_id) && block->birth_ns >= from_ns &&
+			 block->birth_ns <= to_ns;
 	}
 	return count;
 }
@@ -154,7 +153,8 @@ static void every_block(uint64_t memory_bytes)
 	shop_make(&shop, REQUESTS);
 	struct sql *sql = open_shop(&shop, memory_bytes);
 	compare_blocks(&shop, sql, "", shop.block_count);
-	compare_blocks(&shop, sql, "WHERE stack_id = 9", count_blocks(&shop, SHOP_BUFFER, 0, UINT64_MAX));
+	compare_blocks(&shop, sql, "WHERE stack_id = 9",
+		       count_blocks(&shop, SHOP_BUFFER, 0, UINT64_MAX));
 	compare_blocks(&shop, sql, "WHERE site IN ('session_new', 'metrics_add')",
 		       count_blocks(&shop, SHOP_SESSION, 0, UINT64_MAX) + 10);
 	compare_blocks(&shop, sql, "WHERE alloc_ns BETWEEN 5000000000 AND 6000000000",
@@ -193,19 +193,22 @@ static void totals_agree(void)
 	/* 40,000 each of parse and log, 3 * 4,000 buffers, 400 sessions, 800 cached, 1, 10 */
 	CHECK_EQ_U64(shop.block_count, 93211);
 	CHECK_ASK(sql, "SELECT count(*), sum(size) FROM blocks", "93211|%" PRIu64 "\n", all);
-	CHECK_ASK(sql, "SELECT sum(allocations), sum(allocated_bytes), sum(freed_bytes), "
-		       "sum(live_bytes), sum(temporary) FROM stacks",
+	CHECK_ASK(sql,
+		  "SELECT sum(allocations), sum(allocated_bytes), sum(freed_bytes), "
+		  "sum(live_bytes), sum(temporary) FROM stacks",
 		  "93211|%" PRIu64 "|%" PRIu64 "|912000|40000\n", all, freed);
-	CHECK_ASK(sql, "SELECT sum(allocations), sum(allocated_bytes), sum(freed_bytes) "
-		       "FROM stack_timeline",
+	CHECK_ASK(sql,
+		  "SELECT sum(allocations), sum(allocated_bytes), sum(freed_bytes) "
+		  "FROM stack_timeline",
 		  "93211|%" PRIu64 "|%" PRIu64 "\n", all, freed);
 	CHECK_ASK(sql, "SELECT sum(allocations), sum(frees), sum(events) FROM timeline",
 		  "93211|%d|%zu\n", 93211 - 401, shop.event_count);
 	CHECK_ASK(sql, "SELECT live_bytes FROM timeline ORDER BY slice_id DESC LIMIT 1",
 		  "912000\n");
-	CHECK_ASK(sql, "SELECT sum(size) FROM events WHERE op IN ('free', 'realloc_free') "
-		       "AND event_id NOT IN (SELECT event_id - 1 FROM events "
-		       "WHERE op = 'realloc_fail')",
+	CHECK_ASK(sql,
+		  "SELECT sum(size) FROM events WHERE op IN ('free', 'realloc_free') "
+		  "AND event_id NOT IN (SELECT event_id - 1 FROM events "
+		  "WHERE op = 'realloc_fail')",
 		  "%" PRIu64 "\n", freed);
 	CHECK_ASK(sql, "SELECT op, size FROM events WHERE op GLOB '*_fail' ORDER BY op",
 		  "alloc_fail|1099511627776\nrealloc_fail|1099511627776\n");
@@ -229,14 +232,17 @@ static void frees_know_their_blocks(void)
 	for (int small = 0; small < 2; small++) {
 		struct sql *sql = open_shop(&shop, (uint64_t)small);
 		/* The index lives from the first event to request 30,000. */
-		CHECK_ASK(sql, "SELECT op, size, stack_id, site FROM events "
-			       "WHERE time_ns > 14000000000 AND size = 1000000",
+		CHECK_ASK(sql,
+			  "SELECT op, size, stack_id, site FROM events "
+			  "WHERE time_ns > 14000000000 AND size = 1000000",
 			  "free|1000000|2|index_build\n");
-		CHECK_ASK(sql, "SELECT count(*), sum(size) FROM events WHERE stack_id = 11 AND "
-			       "op = 'free' AND thread_id = 0 AND time_ns > 14000000000",
+		CHECK_ASK(sql,
+			  "SELECT count(*), sum(size) FROM events WHERE stack_id = 11 AND "
+			  "op = 'free' AND thread_id = 0 AND time_ns > 14000000000",
 			  "400|%d\n", 400 * 4096);
-		CHECK_ASK(sql, "SELECT op, count(*), min(size), max(size) FROM events "
-			       "WHERE site = 'metrics_add' GROUP BY op ORDER BY op",
+		CHECK_ASK(sql,
+			  "SELECT op, count(*), min(size), max(size) FROM events "
+			  "WHERE site = 'metrics_add' GROUP BY op ORDER BY op",
 			  "alloc|1|1000|1000\nrealloc_alloc|9|2000|512000\n"
 			  "realloc_free|9|1000|256000\n");
 		sql_close(sql);
@@ -267,15 +273,17 @@ static void only_what_can_match_is_read(void)
 	snprintf(wanted, sizeof wanted, "%zu\n", shop.event_count);
 	CHECK_EQ_U64(blocks_read(sql, "SELECT count(*) FROM events", wanted), all);
 	/* time: 0.1 s of 50 s lie in one block, or on the border of two */
-	CHECK(blocks_read(sql,
-			  "SELECT count(*) FROM events WHERE op = 'alloc' AND site = 'parse_request' "
-			  "AND time_ns BETWEEN 20000000000 AND 20099999999",
-			  "200\n") <= 2);
+	CHECK(blocks_read(
+		      sql,
+		      "SELECT count(*) FROM events WHERE op = 'alloc' AND site = 'parse_request' "
+		      "AND time_ns BETWEEN 20000000000 AND 20099999999",
+		      "200\n") <= 2);
 	CHECK(blocks_read(sql,
 			  "SELECT count(*) FROM blocks WHERE stack_id = 6 "
 			  "AND alloc_ns >= 20000000000 AND alloc_ns < 20100000000",
 			  "200\n") <= 2);
-	/* size: only one doubling of the metrics is so large; the failed 2^40 widen one head more */
+	/* size: only one doubling of the metrics is so large; the failed 2^40 widen one head more
+	 */
 	CHECK(blocks_read(sql,
 			  "SELECT size FROM blocks WHERE size BETWEEN 9000000000 AND 20000000000",
 			  "16777216000\n") <= 2);
@@ -283,9 +291,9 @@ static void only_what_can_match_is_read(void)
 			  "SELECT size FROM events WHERE op = 'realloc_alloc' "
 			  "AND size BETWEEN 9000000000 AND 20000000000",
 			  "16777216000\n") <= 2);
-	CHECK_EQ_U64(blocks_read(sql, "SELECT count(*) FROM blocks WHERE size > 2000000000000",
-				 "0\n"),
-		     0);
+	CHECK_EQ_U64(
+		blocks_read(sql, "SELECT count(*) FROM blocks WHERE size > 2000000000000", "0\n"),
+		0);
 	/* stack: the index is built in the first slice and freed in another; a slice of 20,480
 	 * events lies in at most two blocks */
 	CHECK(blocks_read(sql, "SELECT count(*) FROM blocks WHERE stack_id = 2", "1\n") <= 1);
@@ -293,27 +301,27 @@ static void only_what_can_match_is_read(void)
 			  "15000001000\n") <= 3);
 	CHECK(blocks_read(sql, "SELECT count(*) FROM events WHERE stack_id = 2", "2\n") <= 3);
 	/* ids: one block */
-	CHECK_EQ_U64(blocks_read(sql, "SELECT event_id FROM events WHERE event_id = 300000",
-				 "300000\n"),
-		     1);
-	CHECK_EQ_U64(blocks_read(sql, "SELECT block_id FROM blocks WHERE block_id = 100000",
-				 "100000\n"),
-		     1);
+	CHECK_EQ_U64(
+		blocks_read(sql, "SELECT event_id FROM events WHERE event_id = 300000", "300000\n"),
+		1);
+	CHECK_EQ_U64(
+		blocks_read(sql, "SELECT block_id FROM blocks WHERE block_id = 100000", "100000\n"),
+		1);
 	/* an order that is there already, and a limit */
-	CHECK_EQ_U64(blocks_read(sql, "SELECT event_id FROM events ORDER BY time_ns LIMIT 1",
-				 "0\n"),
-		     1);
-	CHECK_EQ_U64(blocks_read(sql, "SELECT block_id FROM blocks ORDER BY block_id LIMIT 1",
-				 "0\n"),
-		     1);
+	CHECK_EQ_U64(
+		blocks_read(sql, "SELECT event_id FROM events ORDER BY time_ns LIMIT 1", "0\n"), 1);
+	CHECK_EQ_U64(
+		blocks_read(sql, "SELECT block_id FROM blocks ORDER BY block_id LIMIT 1", "0\n"),
+		1);
 	/* aggregates: no events at all */
 	CHECK_EQ_U64(blocks_read(sql, "SELECT sum(live_bytes) > 0 FROM stack_timeline", "1\n"), 0);
 	CHECK_EQ_U64(blocks_read(sql, "SELECT sum(peak_bytes) > 0 FROM stacks", "1\n"), 0);
 	/* a list of stacks is one scan */
-	CHECK(blocks_read(sql,
-			  "SELECT count(*) FROM blocks WHERE stack_id IN "
-			  "(SELECT stack_id FROM stacks WHERE site IN ('session_new', 'cache_put'))",
-			  "3000\n") <= all);
+	CHECK(blocks_read(
+		      sql,
+		      "SELECT count(*) FROM blocks WHERE stack_id IN "
+		      "(SELECT stack_id FROM stacks WHERE site IN ('session_new', 'cache_put'))",
+		      "3000\n") <= all);
 	sql_close(sql);
 	shop_done(&shop);
 }
@@ -382,9 +390,8 @@ static void queries_end(void)
 	unsigned told = 0;
 	shop_make(&shop, 1000);
 	for (size_t i = 0; i < 2; i++) {
-		struct sql_options options = {.no_lookup = true,
-					      .progress = stop_at_once,
-					      .progress_ctx = &told};
+		struct sql_options options = {
+			.no_lookup = true, .progress = stop_at_once, .progress_ctx = &told};
 		struct trace_reader *reader;
 		struct sql *sql;
 		struct tm_error err = {0};
@@ -408,12 +415,13 @@ static void limits_hold(void)
 	shop_make(&shop, 100);
 	struct sql *sql = open_shop(&shop, 0);
 	CHECK_EQ_I64(ask_for(sql, "SELECT zeroblob(1000000000)", &answer, &err), -E2BIG);
-	CHECK_EQ_I64(ask_for(sql,
-			     "WITH RECURSIVE c(x, t) AS (SELECT 1, hex(zeroblob(8000000)) UNION ALL "
-			     "SELECT x + 1, hex(zeroblob(8000000)) FROM c WHERE x < 100) "
-			     "SELECT count(*), group_concat(t) FROM c",
-			     &answer, &err),
-		     -E2BIG);
+	CHECK_EQ_I64(
+		ask_for(sql,
+			"WITH RECURSIVE c(x, t) AS (SELECT 1, hex(zeroblob(8000000)) UNION ALL "
+			"SELECT x + 1, hex(zeroblob(8000000)) FROM c WHERE x < 100) "
+			"SELECT count(*), group_concat(t) FROM c",
+			&answer, &err),
+		-E2BIG);
 	/* A mistake is told with its place. */
 	CHECK_EQ_I64(ask_for(sql, "SELECT blok_id FROM blocks", &answer, &err), -EINVAL);
 	CHECK_HAS(err.text, "blok_id");
