@@ -27,6 +27,7 @@ enum {
 	OPT_FREE_STACKS,
 	OPT_NO_ADDRESSES,
 	OPT_NO_SYMBOLS,
+	OPT_EMBED_SOURCE,
 	OPT_HELP,
 };
 
@@ -44,7 +45,9 @@ static const struct args_option options[] = {
 	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
 	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
 	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
-	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "do not look up names at the end"},
+	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "leave the functions' names out of the file"},
+	{OPT_EMBED_SOURCE, 0, "embed-source", NULL,
+	 "put the text of the source lines that allocate into the file, too"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
@@ -125,6 +128,9 @@ static bool take_option(struct request *request, struct args *args, int id, cons
 		break;
 	case OPT_NO_SYMBOLS:
 		run->no_symbols = true;
+		break;
+	case OPT_EMBED_SOURCE:
+		run->embed_source = true;
 		break;
 	case OPT_HELP:
 		request->help = true;
@@ -216,6 +222,7 @@ int cmd_run(int argc, char **argv)
 	}
 	request.run.agent_path = agent_path;
 	request.run.started = request.quiet ? NULL : run_lines_begin;
+	request.run.naming = request.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
 	int error = collector_run(&request.run, &result, &err);
 	if (error) {
 		complain(&err);

@@ -26,6 +26,15 @@ void run_lines_begin(void *ctx, const char *path)
 	text_done(&text);
 }
 
+void run_lines_naming(void *ctx)
+{
+	(void)ctx;
+	struct text text = {0};
+	text_put(&text, "tidemark: looking up names (Ctrl-C leaves the rest of them out)\n");
+	say(&text);
+	text_done(&text);
+}
+
 static void put_figures(struct text *text, const struct collector_trace *trace)
 {
 	const struct model_totals *totals = &trace->totals;
@@ -85,6 +94,16 @@ static void put_warnings(struct text *text, const struct collector_trace *trace)
 			   "tidemark: warning: %s records made no sense: the program may have "
 			   "written into the agent's memory\n",
 			   units_grouped(trace->bad_events).text);
+	if (trace->name_warnings) {
+		text_put(text, "tidemark: note: ");
+		text_put_visible(text, trace->name_warning, strlen(trace->name_warning));
+		if (trace->name_warnings > 1)
+			text_print(text, " (and %u more files)", trace->name_warnings - 1);
+		text_put(text, "\n");
+	}
+	if (trace->names_cut)
+		text_put(text, "tidemark: note: not all names are in the trace; 'tidemark "
+			       "symbolize' adds the rest\n");
 	if (*trace->unhooked)
 		text_print(text, "tidemark: note: %s\n", trace->unhooked);
 }

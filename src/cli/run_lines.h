@@ -5,5 +5,7 @@
 #include "collector/collector.h"
 
 void run_lines_begin(void *ctx, const char *path);
+/* The end waits for names. */
+void run_lines_naming(void *ctx);
 /* quiet: only what is wrong. */
 void run_lines_end(const struct collector_result *result, bool quiet);

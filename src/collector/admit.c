@@ -240,7 +240,9 @@ static int make_section(struct session *session, struct session_process *process
 		.earlier = session->earlier,
 		.addresses = !options->no_addresses,
 		.free_stacks = options->free_stacks,
-		.symbols = !options->no_symbols,
+		.names_fd = namer_stream(&session->namer, process->pid, options->embed_source),
+		.naming = options->naming,
+		.naming_ctx = options->ctx,
 		.depth = shm.map.depth,
 	};
 	error = section_new(&facts, &shm, ret_section, err);

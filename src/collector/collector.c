@@ -62,6 +62,10 @@ static int prepare_run(struct session *session, enum launch_order *ret_order, st
 	int error = launch_fork(&session->launch, &launch, err);
 	if (error)
 		return error;
+	/* After the program, for debuggers that follow our first child; without names the recording
+	 * is still worth having. */
+	if (!session->options->no_symbols && namer_start(&session->namer, &session->warning))
+		session->namer = (struct namer){.fd = -1};
 	*ret_order = LAUNCH_RECORDED;
 	error = admit_open_file(session, session->launch.pid, session->options->argv[0],
 				&session->first_recording, err);
@@ -135,6 +139,9 @@ static void fill_trace(const struct session_process *process, struct collector_t
 	trace->end = result->end;
 	trace->bad_events = result->bad_events;
 	memcpy(trace->unhooked, result->unhooked, sizeof trace->unhooked);
+	trace->name_warnings = result->name_warnings;
+	memcpy(trace->name_warning, result->name_warning, sizeof trace->name_warning);
+	trace->names_cut = result->names_cut;
 	if (!trace->totals.events)
 		explain_silence(trace);
 }
@@ -175,6 +182,7 @@ static void close_session(struct session *session)
 	tm_free(session->processes);
 	if (session->first_recording)
 		discard(session->first_recording);
+	namer_stop(&session->namer);
 	environment_free(session->environment);
 	rendezvous_close(&session->rendezvous);
 	if (session->signal_fd >= 0)

@@ -22,6 +22,9 @@
 /* Called once, when the trace file is open and before the program runs. */
 typedef void (*collector_started_fn)(void *ctx, const char *path);
 
+/* Called once if the end has to wait for names; from another thread. */
+typedef void (*collector_naming_fn)(void *ctx);
+
 struct collector_options {
 	char *const *argv;      /* program and arguments, NULL at the end */
 	const char *agent_path; /* absolute */
@@ -30,11 +33,13 @@ struct collector_options {
 	bool or_run;            /* what cannot be recorded runs unrecorded */
 	bool children;          /* every descendant gets a trace */
 	bool free_stacks, no_addresses, no_symbols;
+	bool embed_source;      /* keep the text of the source lines that names lead to */
 	uint32_t depth;         /* 0 = all */
 	uint64_t time_limit_ns; /* 0 = none */
 	uint64_t delay_ns;
 	uint64_t max_file_bytes;      /* 0 = no limit */
 	collector_started_fn started; /* may be NULL */
+	collector_naming_fn naming;   /* may be NULL */
 	void *ctx;
 };
 
@@ -48,6 +53,9 @@ struct collector_trace {
 	struct trace_end end;
 	uint64_t bad_events;
 	char unhooked[120];      /* an allocator that could not be hooked, or "" */
+	unsigned name_warnings;  /* files that could not be used for names */
+	char name_warning[512];  /* about the first of them */
+	bool names_cut;          /* not all names were looked up */
 	bool own_malloc;         /* the executable defines malloc itself */
 	bool sanitizer;          /* it is built with AddressSanitizer or one of its kin */
 	struct tm_error problem; /* code 0: none */

@@ -127,6 +127,14 @@ static uint64_t pass(struct section *section)
 	return words;
 }
 
+/* Also of the images before: their names may still be coming. */
+static void tick_names(struct section *section)
+{
+	for (struct section *one = section; one; one = one->before)
+		if (one->names)
+			names_tick(one->names, section->feed.writer);
+}
+
 static bool all_read(const struct section *section)
 {
 	for (uint32_t i = 0; i < section->cursors.followed_count; i++) {
@@ -154,6 +162,7 @@ void section_drain(struct section *section)
 		if (now_ns >= section->next_tick_ns) {
 			section_read_notes(section);
 			feed_tick(&section->feed);
+			tick_names(section);
 			section->next_tick_ns = now_ns + TICK_NS;
 		}
 		if (ending)

@@ -59,6 +59,7 @@ static void mark_dirty(struct modules_seen *modules, uint32_t id)
 {
 	modules->dirty_count += !modules->dirty[id];
 	modules->dirty[id] = 1;
+	modules->changes++;
 }
 
 /* A row with the next id; 0 when there is no memory. Takes path over. */

@@ -19,6 +19,7 @@ struct modules_seen {
 	uint32_t count;            /* ids [1, count) exist */
 	uint32_t room;
 	uint32_t dirty_count;
+	uint32_t changes;      /* rises with each change of any row */
 	uint32_t *by_instance; /* the agent's instance -> module_id; 0 not yet seen */
 	uint32_t by_instance_count;
 	uint32_t adopted; /* ids [1, adopted] came from the parent process */

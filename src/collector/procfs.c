@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/memory.h"
 
@@ -126,6 +127,38 @@ bool procfs_other_namespace(pid_t pid)
 		innermost_id(text_string(&text), &levels);
 	text_done(&text);
 	return levels > 1;
+}
+
+pid_t procfs_inner_pid(pid_t pid)
+{
+	struct text text = {0};
+	unsigned levels;
+	uint32_t inner = 0;
+	if (!read_file(&text, "/proc/%d/status", (int)pid))
+		inner = innermost_id(text_string(&text), &levels);
+	text_done(&text);
+	return (pid_t)inner;
+}
+
+bool procfs_start_time(pid_t pid, uint64_t *ret_wall_ns)
+{
+	struct text text = {0};
+	unsigned long long ticks = 0;
+	bool ok = false;
+	if (!read_file(&text, "/proc/%d/stat", (int)pid)) {
+		const char *at = strrchr(text_string(&text), ')');
+		/* The name is field 2, the start field 22. */
+		for (int i = 2; at && i < 22; i++)
+			at = strchr(at + 1, ' ');
+		ok = at && sscanf(at, " %llu", &ticks) == 1;
+	}
+	text_done(&text);
+	uint64_t since_boot_ns = (uint64_t)ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	uint64_t boot_ns = clock_read_ns(CLOCK_BOOTTIME);
+	if (ok)
+		*ret_wall_ns =
+			clock_wall_ns() - (boot_ns > since_boot_ns ? boot_ns - since_boot_ns : 0);
+	return ok;
 }
 
 static uint32_t translate(pid_t pid, uint32_t tid)

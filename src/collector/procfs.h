@@ -22,6 +22,10 @@ bool procfs_seccomp_added(pid_t pid);
 pid_t procfs_parent(pid_t pid);
 /* Stopped by a signal (not by a debugger). */
 bool procfs_is_stopped(pid_t pid);
+/* Its number in its own pid namespace; 0 when that cannot be told. */
+pid_t procfs_inner_pid(pid_t pid);
+/* When it was started, as clock_wall_ns() counts; to a hundredth of a second. */
+bool procfs_start_time(pid_t pid, uint64_t *ret_wall_ns);
 /* The name of a thread, NUL-terminated. */
 bool procfs_thread_name(pid_t pid, pid_t tid, char ret_name[16]);
 

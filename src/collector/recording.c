@@ -41,14 +41,18 @@ static struct section *next_section(struct recording *recording)
 static void *run(void *arg)
 {
 	struct recording *recording = arg;
-	for (struct section *section; (section = next_section(recording));) {
+	struct section *last = NULL;
+	for (struct section *section; (section = next_section(recording)); last = section) {
 		struct tm_error err = {0};
+		section_follow(section, last);
 		int error = section_run(section, recording->writer, &err);
 		if (error && !recording->error) {
 			recording->error = error;
 			recording->why = err;
 		}
 	}
+	for (size_t i = 0; i < recording->section_done; i++)
+		section_finish_names(recording->sections[i], recording->writer);
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "collector/section.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -11,8 +12,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/version.h"
-#include "collector/names.h"
 #include "collector/section_state.h"
+
+#define NAMES_SAY_NS  1000000000ull
+#define NAMES_WAIT_NS (120 * 1000000000ull)
 
 static void forked(void *ctx, uint32_t thread_id, uint32_t pid, bool done)
 {
@@ -40,7 +43,6 @@ static int fill(struct section *section, const struct section_options *options,
 	if (error)
 		return error;
 	section->start_unix_ns = clock_wall_ns();
-	section->root_fd = names_hold_root(options->pid);
 	section->box = options->follow_forks ? inherit_box_new() : NULL;
 	section->extra.fork = section->box ? forked : NULL;
 	section->extra.ctx = section;
@@ -56,12 +58,16 @@ int section_new(const struct section_options *options, struct shm *shm,
 	struct section *section = tm_alloc(sizeof *section);
 	if (!section) {
 		shm_close(shm);
+		if (options->names_fd > 0)
+			close(options->names_fd);
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
 	}
 	section->options = *options;
-	section->root_fd = -1;
 	section->shm = *shm;
 	*shm = (struct shm){.fd = -1};
+	/* Without memory for names the events are still worth recording. */
+	if (options->names_fd > 0 && names_new(options->names_fd, &section->feed, &section->names))
+		section->names = NULL;
 	int error = fill(section, options, err);
 	if (error) {
 		section_free(section);
@@ -80,8 +86,7 @@ struct section *section_free(struct section *section)
 	feed_done(&section->feed);
 	cursors_done(&section->cursors);
 	inherit_box_free(section->box);
-	if (section->root_fd >= 0)
-		close(section->root_fd);
+	names_free(section->names);
 	shm_close(&section->shm);
 	tm_free(section->program);
 	tm_free(section->command);
@@ -266,12 +271,50 @@ static void inherit(struct section *section)
 	inherit_set_free(set);
 }
 
+/* A signal to end is waiting, which the main thread cannot take while it waits for us. */
+static bool is_told_to_end(void)
+{
+	sigset_t waiting;
+	return !sigpending(&waiting) &&
+	       (sigismember(&waiting, SIGINT) || sigismember(&waiting, SIGTERM) ||
+		sigismember(&waiting, SIGHUP) || sigismember(&waiting, SIGQUIT));
+}
+
+static bool waiting_for_names(void *ctx, uint64_t waited_ns)
+{
+	struct section *section = ctx;
+	if (waited_ns > NAMES_SAY_NS && section->options.naming) {
+		section->options.naming(section->options.naming_ctx);
+		section->options.naming = NULL;
+	}
+	return waited_ns > NAMES_WAIT_NS || is_told_to_end();
+}
+
+void section_follow(struct section *section, struct section *before)
+{
+	section->before = before;
+}
+
+void section_finish_names(struct section *section, struct trace_writer *writer)
+{
+	struct section_result *result = &section->result;
+	const char *first;
+	if (!section->names)
+		return;
+	names_finish(section->names, writer, waiting_for_names, section);
+	result->names_cut = !names_complete(section->names);
+	result->name_warnings = names_warnings(section->names, &first);
+	strncpy(result->name_warning, first, sizeof result->name_warning - 1);
+}
+
 int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err)
 {
 	struct wire_control *control = section->shm.map.control;
 	section->feed.writer = writer;
 	owner_enter(&section->owner, &control->owner);
 	write_meta(section, writer);
+	if (section->names)
+		names_begin(section->names, trace_writer_section(writer));
 	struct watch_options watch = {.pid = section->options.pid,
 				      .map = &section->shm.map,
 				      .dead = section->cursors.dead,
@@ -287,8 +330,11 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	sample_peak(section);
 	refine_cause(section);
 	feed_close_slice(&section->feed);
-	if (section->options.symbols && !section->how.more_follows)
-		names_write(&section->feed, section->root_fd);
+	/* With another image waiting to be drained, the names come while it runs. */
+	if (section->names && section->how.more_follows)
+		names_end(section->names);
+	else
+		section_finish_names(section, writer);
 	fill_end(section, writer);
 	owner_leave(&section->owner, &control->owner);
 	trace_writer_end(writer, &section->result.end);

@@ -15,13 +15,19 @@
 
 struct section;
 
+/* Called once when the end waits for names; from the section's thread. */
+typedef void (*section_naming_fn)(void *ctx);
+
 struct section_options {
 	pid_t pid; /* as this process sees it */
 	pid_t parent;
 	const char *program, *command, *folder; /* copied; folder: its current one */
 	bool tsc;                               /* stamps are of the time-stamp counter */
 	struct stamp_pair earlier;              /* read when the collector began */
-	bool addresses, free_stacks, symbols;
+	bool addresses, free_stacks;
+	int names_fd; /* a namer's stream, taken over (also on failure); 0 or less: none */
+	section_naming_fn naming; /* may be NULL */
+	void *naming_ctx;
 	uint32_t depth;
 	bool follow_forks;           /* children that fork begin with what is live here */
 	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
@@ -52,11 +58,19 @@ enum wire_state section_state(const struct section *section);
 /* Drains until section_end() and beyond, to the end record. The writer is borrowed. */
 int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err);
 
+/* Before section_run(): the section before, whose names may still be coming. */
+void section_follow(struct section *section, struct section *before);
+/* Waits for the names of a section that was replaced by exec. */
+void section_finish_names(struct section *section, struct trace_writer *writer);
+
 /* After section_run(): what the end lines say. */
 struct section_result {
 	struct model_totals totals;
 	struct trace_end end;
 	uint64_t bad_events, agent_ready;
 	char unhooked[120];
+	unsigned name_warnings; /* files that could not be used for names */
+	char name_warning[512]; /* about the first of them */
+	bool names_cut;         /* not all names were looked up */
 };
 const struct section_result *section_result(const struct section *section);

@@ -7,6 +7,7 @@
 #include "collector/feed.h"
 #include "collector/inherit.h"
 #include "collector/merge.h"
+#include "collector/names.h"
 #include "collector/owner.h"
 #include "collector/section.h"
 #include "collector/watch.h"
@@ -15,7 +16,8 @@ struct section {
 	struct section_options options;
 	char *program, *command, *folder;
 	uint64_t start_unix_ns;
-	int root_fd; /* names_hold_root() */
+	struct names *names;    /* NULL: none are looked up */
+	struct section *before; /* of the same file; NULL: the first */
 	struct shm shm;
 	struct cursors cursors;
 	struct merge merge;

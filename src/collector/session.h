@@ -7,6 +7,7 @@
 
 #include "collector/collector.h"
 #include "collector/launch.h"
+#include "collector/namer.h"
 #include "collector/preflight.h"
 #include "collector/recording.h"
 #include "collector/rendezvous.h"
@@ -33,6 +34,7 @@ struct session {
 	struct preflight preflight;
 	struct rendezvous rendezvous;
 	struct launch launch;
+	struct namer namer; /* pid 0: names are not looked up */
 	char **environment;
 	struct stamp_pair earlier;
 	bool tsc;

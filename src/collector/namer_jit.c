@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/namer_jit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "collector/namer_work.h"
+#include "collector/procfs.h"
+
+enum {
+	MAPS_BYTES_MAX = 16 << 20,
+	OFTEN_TRIES = 20,
+	OFTEN_NS = 250 * 1000 * 1000,
+};
+#define SELDOM_NS 5000000000ull
+
+void namer_jit_init(struct namer_jit *jit)
+{
+	*jit = (struct namer_jit){.map_fd = -1, .dump_fd = -1};
+}
+
+void namer_jit_done(struct namer_jit *jit)
+{
+	if (jit->map_fd >= 0)
+		close(jit->map_fd);
+	if (jit->dump_fd >= 0)
+		close(jit->dump_fd);
+	text_done(&jit->maps);
+	namer_jit_init(jit);
+}
+
+/*
+ * /tmp is everybody's: the file must be of the user that the process runs as,
+ * and not be older than it (the number of a process is used again).
+ */
+static bool is_its_own(int fd, pid_t pid)
+{
+	char path[64];
+	struct stat file, process;
+	uint64_t start_ns;
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	if (fstat(fd, &file) || !S_ISREG(file.st_mode) || stat(path, &process) ||
+	    !procfs_start_time(pid, &start_ns))
+		return false;
+	uint64_t written_ns =
+		(uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
+	return (file.st_uid == process.st_uid || file.st_uid == 0) &&
+	       written_ns + 1000000000u >= start_ns;
+}
+
+static int open_its_own(int root_fd, const char *path, pid_t pid)
+{
+	int fd = namer_open(root_fd, path);
+	if (fd >= 0 && !is_its_own(fd, pid)) {
+		close(fd);
+		return -1;
+	}
+	return fd < 0 ? -1 : fd;
+}
+
+static void look_for_map(struct namer_jit *jit, pid_t pid, int root_fd)
+{
+	char path[64];
+	pid_t inner = procfs_inner_pid(pid);
+	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)(inner ? inner : pid));
+	jit->map_fd = open_its_own(root_fd, path, pid);
+}
+
+/* The path in a line of maps: what follows the fifth field. */
+static const char *path_in(const char *line, const char *end, size_t *ret_bytes)
+{
+	const char *at = line;
+	for (int field = 0; field < 5; field++) {
+		while (at < end && *at != ' ')
+			at++;
+		while (at < end && *at == ' ')
+			at++;
+	}
+	*ret_bytes = (size_t)(end - at);
+	return at;
+}
+
+/* Who writes a jitdump maps a page of it, so that it can be found. */
+static void look_for_dump(struct namer_jit *jit, pid_t pid, int root_fd)
+{
+	const char *line = text_string(&jit->maps);
+	for (const char *end; jit->dump_fd < 0 && (end = strchr(line, '\n')); line = end + 1) {
+		size_t bytes;
+		const char *path = path_in(line, end, &bytes);
+		char name[4096];
+		if (bytes < 9 || bytes >= sizeof name || *path != '/' ||
+		    memcmp(path + bytes - 5, ".dump", 5) != 0)
+			continue;
+		memcpy(name, path, bytes);
+		name[bytes] = '\0';
+		if (!strncmp(strrchr(name, '/'), "/jit-", 5))
+			jit->dump_fd = open_its_own(root_fd, name, pid);
+	}
+}
+
+void namer_jit_look(struct namer_jit *jit, pid_t pid, int root_fd, uint64_t now_ns)
+{
+	if (now_ns < jit->next_ns)
+		return;
+	jit->next_ns = now_ns + (jit->tries++ < OFTEN_TRIES ? OFTEN_NS : SELDOM_NS);
+	char path[64];
+	struct text maps = {0};
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	/* A process that has ended still has the file, but nothing in it. */
+	if (!io_read_file(path, MAPS_BYTES_MAX, &maps) && maps.length) {
+		text_done(&jit->maps);
+		jit->maps = maps;
+	} else {
+		text_done(&maps);
+	}
+	if (jit->map_fd < 0)
+		look_for_map(jit, pid, root_fd);
+	if (jit->dump_fd < 0)
+		look_for_dump(jit, pid, root_fd);
+}
+
+bool namer_jit_grown(struct namer_jit *jit)
+{
+	struct stat facts;
+	uint64_t bytes = 0;
+	if (jit->map_fd >= 0 && fstat(jit->map_fd, &facts) == 0)
+		bytes += (uint64_t)facts.st_size;
+	if (jit->dump_fd >= 0 && fstat(jit->dump_fd, &facts) == 0)
+		bytes += (uint64_t)facts.st_size;
+	bool grown = bytes != jit->read_bytes;
+	jit->read_bytes = bytes;
+	return grown;
+}
+
+/* "/memfd:jit (deleted)" -> "[memfd:jit]", "[anon:code]" -> "[code]", "" -> what it is. */
+static void name_mapping(const char *path, size_t bytes, char *out, size_t out_bytes)
+{
+	const char *end = path + bytes;
+	if (bytes > 10 && !memcmp(end - 10, " (deleted)", 10))
+		end -= 10;
+	for (const char *at = path; at < end; at++)
+		if (*at == '/')
+			path = at + 1;
+	if (end - path > 7 && !strncmp(path, "[anon:", 6)) {
+		path += 6;
+		end--;
+	} else if (end - path > 2 && *path == '[') {
+		path++;
+		end--;
+	}
+	if (path < end)
+		snprintf(out, out_bytes, "[%.*s]", (int)(end - path < 200 ? end - path : 200),
+			 path);
+	else
+		snprintf(out, out_bytes, "[anonymous code]");
+}
+
+void namer_jit_mapping(const struct namer_jit *jit, uint64_t address, char *out, size_t out_bytes)
+{
+	const char *line = text_string(&jit->maps);
+	for (const char *end; (end = strchr(line, '\n')); line = end + 1) {
+		uint64_t from, to;
+		size_t bytes;
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2 || address < from ||
+		    address >= to)
+			continue;
+		const char *path = path_in(line, end, &bytes);
+		name_mapping(path, bytes, out, out_bytes);
+		return;
+	}
+	name_mapping("", 0, out, out_bytes);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that name the code which a process made itself: found and opened while
+ * it lives, in its own root folder and under the number it has there.
+ */
+#pragma once
+
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct namer_jit {
+	int map_fd, dump_fd; /* -1: not found so far */
+	struct text maps;    /* /proc/PID/maps, as last seen */
+	unsigned tries;
+	uint64_t next_ns;
+	uint64_t read_bytes; /* of both files together, when they were read last */
+};
+
+void namer_jit_init(struct namer_jit *jit);
+void namer_jit_done(struct namer_jit *jit);
+/* Looks for them, unless it did so a moment ago. May block on /proc. */
+void namer_jit_look(struct namer_jit *jit, pid_t pid, int root_fd, uint64_t now_ns);
+/* Is there more in the files than when this was asked last? */
+bool namer_jit_grown(struct namer_jit *jit);
+/* "[anonymous code]", or what the mapping at the address is called, into out. */
+void namer_jit_mapping(const struct namer_jit *jit, uint64_t address, char *out, size_t out_bytes);

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/namer_stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "collector/namer_work.h"
+
+#define SECOND_NS 1000000000ull
+
+enum {
+	MODULES_MAX = 1 << 17,
+	REQUESTS_MAX = 1 << 24, /* distinct addresses of one image; beyond, no names */
+	MESSAGES_AT_ONCE = 64,
+	FIRST_BATCH_NS = 150 * 1000 * 1000,
+	CRASHES_MAX = 16,
+};
+
+/*
+ * The root folder of a process that sees other files than we do (a container),
+ * so that they can be read when it is gone; -1 when it is the same or unknown.
+ */
+static int hold_root(pid_t pid)
+{
+	char path[64];
+	struct stat ours, theirs;
+	snprintf(path, sizeof path, "/proc/%d/root", (int)pid);
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && stat("/", &ours) == 0 && fstat(fd, &theirs) == 0 &&
+	    ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int namer_stream_init(struct namer_stream *stream, int fd, const struct names_stream *begin)
+{
+	*stream = (struct namer_stream){.fd = fd,
+					.pid = begin->pid,
+					.embed_source = begin->embed_source != 0,
+					.root_fd = hold_root(begin->pid),
+					.worker_fd = -1};
+	namer_jit_init(&stream->code);
+	stream->seen_room = 1 << 12;
+	stream->seen = tm_alloc_array(stream->seen_room, sizeof *stream->seen);
+	if (stream->seen)
+		return 0;
+	stream->fd = -1;
+	namer_stream_done(stream);
+	return -ENOMEM;
+}
+
+static void drop_worker(struct namer_stream *stream)
+{
+	if (stream->worker > 0)
+		waitpid(stream->worker, NULL, 0);
+	if (stream->worker_fd >= 0)
+		close(stream->worker_fd);
+	if (stream->answered)
+		munmap(stream->answered, stream->batch.count + 1);
+	stream->worker = 0;
+	stream->worker_fd = -1;
+	stream->answered = NULL;
+	stream->batch.count = 0;
+}
+
+void namer_stream_done(struct namer_stream *stream)
+{
+	drop_worker(stream);
+	for (uint32_t id = 0; id < stream->module_count; id++) {
+		tm_free((char *)stream->modules[id].facts.path);
+		if (stream->modules[id].fd >= 0)
+			close(stream->modules[id].fd);
+	}
+	tm_free(stream->modules);
+	tm_free(stream->pending.items);
+	tm_free(stream->jit.items);
+	tm_free(stream->batch.items);
+	tm_free(stream->seen);
+	namer_jit_done(&stream->code);
+	if (stream->root_fd >= 0)
+		close(stream->root_fd);
+	if (stream->fd >= 0)
+		close(stream->fd);
+}
+
+/* ---- what the collector says ---- */
+
+static bool cover_module(struct namer_stream *stream, uint32_t id)
+{
+	if (id < stream->module_count)
+		return true;
+	if (id >= MODULES_MAX)
+		return false;
+	uint32_t count = stream->module_count ? stream->module_count : 64;
+	while (count <= id)
+		count *= 2;
+	struct namer_module *grown = tm_grow_array(stream->modules, count, sizeof *grown);
+	if (!grown)
+		return false;
+	for (uint32_t i = stream->module_count; i < count; i++)
+		grown[i] = (struct namer_module){.fd = -1};
+	stream->modules = grown;
+	stream->module_count = count;
+	return true;
+}
+
+static void take_module(struct namer_stream *stream, const char *message, size_t bytes)
+{
+	struct names_module in;
+	if (bytes <= sizeof in || message[bytes - 1] != '\0')
+		return;
+	memcpy(&in, message, sizeof in);
+	const char *path = message + sizeof in;
+	if (!in.module_id || in.build_id_bytes > sizeof in.build_id ||
+	    !cover_module(stream, in.module_id))
+		return;
+	struct namer_module *module = &stream->modules[in.module_id];
+	if (module->facts.module_id)
+		return; /* it is what it was */
+	module->facts = (struct trace_module){.module_id = in.module_id,
+					      .bias = in.bias,
+					      .start = in.start,
+					      .end = in.end,
+					      .build_id_bytes = in.build_id_bytes,
+					      .path = tm_strdup(path)};
+	memcpy(module->facts.build_id, in.build_id, sizeof in.build_id);
+	if (path[0] == '/')
+		module->fd = namer_open(stream->root_fd, path);
+}
+
+static void insert_seen(uint64_t *table, size_t room, uint64_t hash)
+{
+	size_t at = hash & (room - 1);
+	while (table[at])
+		at = (at + 1) & (room - 1);
+	table[at] = hash;
+}
+
+/* Was it asked before? A hash that two requests share costs one of them its name. */
+static bool is_seen(struct namer_stream *stream, const struct names_request *request)
+{
+	uint64_t hash = hash_pair(request->address, request->module_id) | 1;
+	size_t at = hash & (stream->seen_room - 1);
+	for (; stream->seen[at]; at = (at + 1) & (stream->seen_room - 1))
+		if (stream->seen[at] == hash)
+			return true;
+	if (stream->seen_count * 2 >= stream->seen_room) {
+		size_t room = stream->seen_room * 2;
+		uint64_t *grown =
+			room <= REQUESTS_MAX * 2 ? tm_alloc_array(room, sizeof *grown) : NULL;
+		if (!grown)
+			return true;
+		for (size_t i = 0; i < stream->seen_room; i++)
+			if (stream->seen[i])
+				insert_seen(grown, room, stream->seen[i]);
+		tm_free(stream->seen);
+		stream->seen = grown;
+		stream->seen_room = room;
+	}
+	insert_seen(stream->seen, stream->seen_room, hash);
+	stream->seen_count++;
+	return false;
+}
+
+static bool list_add(struct namer_list *list, const struct names_request *item)
+{
+	if (list->count == list->room) {
+		size_t room = list->room * 2 + 256;
+		struct names_request *grown = tm_grow_array(list->items, room, sizeof *grown);
+		if (!grown)
+			return false;
+		list->items = grown;
+		list->room = room;
+	}
+	list->items[list->count++] = *item;
+	return true;
+}
+
+static void take_requests(struct namer_stream *stream, const char *message, size_t bytes)
+{
+	struct names_request request;
+	size_t count = (bytes - sizeof(struct names_head)) / sizeof request;
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&request, message + sizeof(struct names_head) + i * sizeof request,
+		       sizeof request);
+		if (is_seen(stream, &request))
+			continue;
+		list_add(request.module_id ? &stream->pending : &stream->jit, &request);
+		stream->jit_seen |= !request.module_id;
+		if (!stream->first_ns)
+			stream->first_ns = clock_steady_ns();
+	}
+}
+
+void namer_stream_read(struct namer_stream *stream)
+{
+	static char message[NAMES_MESSAGE_MAX];
+	for (int i = 0; i < MESSAGES_AT_ONCE && !stream->closed; i++) {
+		struct names_head head;
+		ssize_t got = recv(stream->fd, message, sizeof message, MSG_DONTWAIT);
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (got < (ssize_t)sizeof head) {
+			stream->closed = true;
+			return;
+		}
+		memcpy(&head, message, sizeof head);
+		if (head.kind == NAMES_MODULE)
+			take_module(stream, message, (size_t)got);
+		else if (head.kind == NAMES_REQUESTS)
+			take_requests(stream, message, (size_t)got);
+		else if (head.kind == NAMES_END)
+			stream->ended = true;
+	}
+}
+
+/* ---- the worker ---- */
+
+static int by_module_and_address(const void *left, const void *right)
+{
+	const struct names_request *a = left, *b = right;
+	if (a->module_id != b->module_id)
+		return a->module_id < b->module_id ? -1 : 1;
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+/* Moves what can be looked up now into the batch. */
+static bool fill_batch(struct namer_stream *stream)
+{
+	size_t kept = 0;
+	stream->batch.count = 0;
+	for (size_t i = 0; i < stream->pending.count; i++) {
+		const struct names_request *item = &stream->pending.items[i];
+		bool known = item->module_id < stream->module_count &&
+			     stream->modules[item->module_id].facts.module_id;
+		if (!known && !stream->ended)
+			stream->pending.items[kept++] = *item;
+		else if (known)
+			list_add(&stream->batch, item);
+	}
+	stream->pending.count = kept;
+	if (stream->batch.count)
+		qsort(stream->batch.items, stream->batch.count, sizeof *stream->batch.items,
+		      by_module_and_address);
+	stream->batch_jit = stream->batch.count;
+	if (stream->jit.count && (stream->ended || namer_jit_grown(&stream->code))) {
+		qsort(stream->jit.items, stream->jit.count, sizeof *stream->jit.items,
+		      by_module_and_address);
+		for (size_t i = 0; i < stream->jit.count; i++)
+			list_add(&stream->batch, &stream->jit.items[i]);
+		stream->jit.count = 0;
+	}
+	return stream->batch.count > 0;
+}
+
+static void start_worker(struct namer_stream *stream, uint64_t now_ns)
+{
+	int ends[2];
+	stream->final = stream->ended;
+	stream->started_ns = now_ns;
+	stream->answered = mmap(NULL, stream->batch.count + 1, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (stream->answered == MAP_FAILED) {
+		stream->answered = NULL;
+		return;
+	}
+	if (pipe2(ends, O_CLOEXEC))
+		return;
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		namer_work(stream);
+	}
+	close(ends[1]);
+	if (pid < 0) {
+		close(ends[0]);
+		return;
+	}
+	stream->worker = pid;
+	stream->worker_fd = ends[0];
+}
+
+static void say_end(struct namer_stream *stream)
+{
+	struct names_head head = {.kind = NAMES_END};
+	ssize_t sent = send(stream->fd, &head, sizeof head, MSG_NOSIGNAL);
+	/* The collector reads on until this, or it is gone. */
+	stream->closed = sent >= 0 || errno != EINTR;
+}
+
+void namer_stream_work(struct namer_stream *stream, uint64_t now_ns, uint64_t *next_ns)
+{
+	/* Also while a worker is at it: the process may end any moment. */
+	if (stream->jit_seen && !stream->ended && !stream->closed) {
+		namer_jit_look(&stream->code, stream->pid, stream->root_fd, now_ns);
+		if (stream->code.next_ns < *next_ns)
+			*next_ns = stream->code.next_ns;
+	}
+	if (stream->worker || stream->closed)
+		return;
+	if (!stream->pending.count && !stream->jit.count) {
+		if (stream->ended)
+			say_end(stream);
+		return;
+	}
+	uint64_t due_ns = stream->first_ns + FIRST_BATCH_NS;
+	due_ns = stream->next_ns > due_ns ? stream->next_ns : due_ns;
+	if (!stream->ended && now_ns < due_ns) {
+		*next_ns = due_ns < *next_ns ? due_ns : *next_ns;
+		return;
+	}
+	if (fill_batch(stream))
+		start_worker(stream, now_ns);
+	/* Nothing to be done, or it cannot be: no worker is no reason to ask again at once. */
+	stream->next_ns = now_ns + SECOND_NS;
+	if (!stream->worker && stream->ended)
+		say_end(stream);
+	else if (!stream->worker && stream->next_ns < *next_ns)
+		*next_ns = stream->next_ns;
+}
+
+/* The module that the worker was at when it died pays for it. */
+static void blame(struct namer_stream *stream)
+{
+	size_t first = 0;
+	while (first < stream->batch.count && stream->answered[first])
+		first++;
+	stream->crashes++;
+	if (first < stream->batch_jit)
+		stream->modules[stream->batch.items[first].module_id].crashes++;
+	else /* the jit's files, which are read but once more then */
+		namer_jit_done(&stream->code);
+}
+
+void namer_stream_reap(struct namer_stream *stream, uint64_t now_ns)
+{
+	int status = 0;
+	while (waitpid(stream->worker, &status, 0) < 0 && errno == EINTR)
+		;
+	bool crashed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	if (crashed)
+		blame(stream);
+	for (size_t i = 0; i < stream->batch.count; i++) {
+		const struct names_request *item = &stream->batch.items[i];
+		if (stream->answered[i])
+			continue;
+		/* What the jit has not named yet it may name later. */
+		if (!item->module_id && !stream->final)
+			list_add(&stream->jit, item);
+		else if (crashed && stream->crashes < CRASHES_MAX &&
+			 (!item->module_id || stream->modules[item->module_id].crashes < 2))
+			list_add(item->module_id ? &stream->pending : &stream->jit, item);
+	}
+	stream->worker = 0;
+	drop_worker(stream);
+	/* A fifth of a core at most, while the program runs. */
+	uint64_t took_ns = now_ns - stream->started_ns;
+	uint64_t pause_ns = took_ns * 4 > SECOND_NS ? took_ns * 4 : SECOND_NS;
+	stream->next_ns = now_ns + (crashed ? 0 : pause_ns);
+}
