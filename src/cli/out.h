@@ -6,21 +6,25 @@
 #pragma once
 
 #include "base/text.h"
+#include "base/units.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum out_color { OUT_COLOR_AUTO, OUT_COLOR_ALWAYS, OUT_COLOR_NEVER };
 
 struct out {
 	struct text text;
-	unsigned width; /* columns; 0 = as wide as it gets */
+	unsigned width;  /* columns; 0 = as wide as it gets */
+	unsigned height; /* lines of the terminal; 0 = it is none */
 	bool color;
+	bool exact; /* figures with all their digits */
 };
 
 /* Looks at standard output: a terminal has a width and colours; NO_COLOR and COLUMNS count. */
 void out_init(struct out *out, enum out_color color);
 
-enum out_style { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_FIGURE, OUT_WARN };
+enum out_style { OUT_PLAIN, OUT_BOLD, OUT_DIM, OUT_FIGURE, OUT_WARN, OUT_BAR, OUT_GROWN };
 /* Begins a style (or, OUT_PLAIN, ends it); nothing without colours. */
 void out_style(struct out *out, enum out_style style);
 
@@ -29,6 +33,16 @@ void out_style(struct out *out, enum out_style style);
  * cut). Returns the columns it takes.
  */
 unsigned out_name(struct out *out, const char *name, unsigned columns);
+/*
+ * The same for a function's name: to fit, the type that it returns goes, then
+ * parameters become (…), then template arguments <…>, and only then the middle goes.
+ */
+unsigned out_function(struct out *out, const char *name, unsigned columns);
+/* The same for a list: its end goes. */
+unsigned out_start(struct out *out, const char *text, unsigned columns);
+/* Figures for people; with out->exact to the last byte and microsecond. */
+struct units_text out_bytes(const struct out *out, uint64_t bytes);
+struct units_text out_duration(const struct out *out, uint64_t nanoseconds);
 /* Appends a paragraph, broken at blanks to the width, each line indented. */
 void out_paragraph(struct out *out, unsigned indent, const char *text);
 
@@ -37,3 +51,8 @@ void out_paragraph(struct out *out, unsigned indent, const char *text);
  * reader of a pipe has gone; 1 after a message when it could not be written.
  */
 int out_finish(struct out *out);
+/*
+ * The same through a pager ($PAGER, else less, else more) if standard output is a
+ * terminal that the text does not fit on.
+ */
+int out_finish_paged(struct out *out);

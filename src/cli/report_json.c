@@ -2,19 +2,11 @@
 /* The report for machines. docs/report-json.md describes it. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-#include "cli/report.h"
-
-enum { STACKS_PER_SITE = 5 };
-
-static void put_known(struct json *json, const char *key, bool known, uint64_t value)
-{
-	if (known)
-		json_u64(json, key, value);
-	else
-		json_null(json, key);
-}
+#include "cli/report_put.h"
+#include "cli/report_sections.h"
 
 static void put_text(struct json *json, const char *key, const char *text)
 {
@@ -48,8 +40,8 @@ static void put_run(const struct report *report, struct json *json)
 	json_u64(json, "duration_ns", report_duration_ns(report));
 	put_text(json, "mode", meta->mode);
 	json_string(json, "end", report_end_name(end->cause));
-	put_known(json, "exit_status", ended, (uint64_t)status);
-	put_known(json, "signal", signal_number > 0, (uint64_t)signal_number);
+	put_json_known(json, "exit_status", ended, (uint64_t)status);
+	put_json_known(json, "signal", signal_number > 0, (uint64_t)signal_number);
 	json_u64(json, "threads", report->input.thread_count);
 }
 
@@ -69,8 +61,8 @@ static void put_totals(const struct report *report, struct json *json)
 	json_u64(json, "failed_allocations", totals->failed);
 	json_u64(json, "freed_unseen", totals->freed_unseen);
 	json_u64(json, "freed_older", totals->freed_older);
-	put_known(json, "peak_rss_bytes", sampled, totals->peak_rss_bytes);
-	put_known(json, "peak_rss_time_ns", sampled, totals->peak_rss_time_ns);
+	put_json_known(json, "peak_rss_bytes", sampled, totals->peak_rss_bytes);
+	put_json_known(json, "peak_rss_time_ns", sampled, totals->peak_rss_time_ns);
 	json_u64(json, "mapped_peak_bytes", totals->mapped_peak_bytes);
 	json_u64(json, "reserved_peak_bytes", totals->reserved_peak_bytes);
 	json_u64(json, "file_mapped_peak_bytes", totals->file_mapped_peak_bytes);
@@ -122,8 +114,8 @@ static void put_rss(const struct view_rss *rss, struct json *json)
 	json_u64(json, "agent_bytes", rss->agent_bytes);
 	json_i64(json, "rest_bytes", rss->rest_bytes);
 	bool known = rss->anonymous_bytes > 0;
-	put_known(json, "anonymous_bytes", known, rss->anonymous_bytes);
-	put_known(json, "explained_bytes", known, rss->explained_bytes);
+	put_json_known(json, "anonymous_bytes", known, rss->anonymous_bytes);
+	put_json_known(json, "explained_bytes", known, rss->explained_bytes);
 	if (known)
 		json_double(json, "explained_percent",
 			    percent_of(rss->explained_bytes, rss->anonymous_bytes));
@@ -134,139 +126,110 @@ static void put_rss(const struct view_rss *rss, struct json *json)
 	json_end(json);
 }
 
-static void put_figures(struct json *json, const struct view_figures *figures)
+/* What the figures below are of. */
+static void put_selection(const struct report *report, struct json *json)
 {
-	for (size_t i = 0; i < VIEW_FIGURE_COUNT; i++)
-		json_u64(json, view_columns[i].key, figures->of[i]);
-}
-
-static void put_frame(struct json *json, const struct view_frame *frame)
-{
-	static const char *const sources[] = {
-		[TRACE_SYM_NONE] = "none",     [TRACE_SYM_DWARF] = "dwarf",
-		[TRACE_SYM_SYMTAB] = "symtab", [TRACE_SYM_DYNSYM] = "dynsym",
-		[TRACE_SYM_JIT] = "jit",
-	};
-	char address[32];
-	snprintf(address, sizeof address, "0x%" PRIx64, frame->address);
-	json_begin_object(json, NULL);
-	json_string(json, "function", frame->function);
-	json_string(json, "module", frame->module);
-	json_string(json, "address", address);
-	json_string(json, "file", frame->file);
-	put_known(json, "line", frame->line > 0, frame->line);
-	put_known(json, "column", frame->column > 0, frame->column);
-	json_bool(json, "inlined", frame->inlined);
-	json_string(json, "source",
-		    frame->source <= TRACE_SYM_JIT ? sources[frame->source] : "none");
-	json_end(json);
-}
-
-static void put_stack(const struct report *report, struct json *json,
-		      const struct view_stack_row *row, bool numbered)
-{
-	json_begin_object(json, NULL);
-	if (numbered)
-		json_u64(json, "stack_id", row->stack);
-	put_figures(json, &row->figures);
-	json_begin_array(json, "frames");
-	uint32_t cursor = row->stack;
-	const struct view_frame *frame;
-	while ((frame = view_next_frame(report->data, &cursor)))
-		put_frame(json, frame);
-	json_end(json);
-	json_end(json);
-}
-
-static size_t shown(uint64_t limit, size_t count)
-{
-	return limit && limit < count ? (size_t)limit : count;
-}
-
-static int put_sites(const struct report *report, struct json *json, const char *name,
-		     const char *key, struct tm_error *err)
-{
-	struct view_rows rows;
-	int code = view_fill(view_find(name), report->data, &rows, err);
-	if (code)
-		return code;
-	json_begin_array(json, key);
-	for (size_t i = 0; i < shown(report->options.limit, rows.count); i++) {
-		const struct view_row *row = &rows.rows[i];
-		json_begin_object(json, NULL);
-		json_string(json, "function", row->function);
-		json_string(json, "module", row->module);
-		put_figures(json, &row->self);
-		json_u64(json, "stack_count", row->stack_count);
-		json_begin_array(json, "stacks");
-		for (size_t k = 0; k < row->stack_count && k < STACKS_PER_SITE; k++)
-			put_stack(report, json, &row->stacks[k], false);
-		json_end(json);
-		json_end(json);
+	const struct report_options *options = report->options;
+	const struct query_answer *answer = &report->answer;
+	if (!report->is_part) {
+		json_null(json, "selection");
+		return;
 	}
+	struct text way = {0};
+	query_answer_explain(&way, answer);
+	json_begin_object(json, "selection");
+	json_u64(json, "from_ns", answer->from_ns);
+	json_u64(json, "to_ns", answer->to_ns);
+	put_text(json, "filter", options->filter);
+	json_string(json, "found_by", text_string(&way));
+	json_u64(json, "event_blocks_read", answer->event_blocks);
+	json_u64(json, "unread_events", answer->unread_events);
+	json_bool(json, "snapped", answer->snapped);
+	json_u64(json, "start_allocations", answer->totals.start_blocks);
+	json_u64(json, "start_bytes", answer->totals.start_bytes);
+	json_u64(json, "heap_peak_bytes", answer->peak_bytes);
+	json_u64(json, "heap_peak_allocations", answer->peak_blocks);
+	json_u64(json, "heap_peak_time_ns", answer->peak_time_ns);
+	put_json_figures(json, &report->sum);
 	json_end(json);
-	view_rows_done(&rows);
-	return 0;
+	text_done(&way);
 }
 
-static int put_functions(const struct report *report, struct json *json, struct tm_error *err)
+/* Those that are always there, and those that were asked for. */
+static int put_sections(const struct report *report, struct json *json, struct tm_error *err)
 {
-	struct view_rows rows;
-	int code = view_fill(view_find("functions"), report->data, &rows, err);
-	if (code)
-		return code;
-	json_begin_array(json, "functions");
-	for (size_t i = 0; i < shown(report->options.function_limit, rows.count); i++) {
-		json_begin_object(json, NULL);
-		json_string(json, "function", rows.rows[i].function);
-		json_string(json, "module", rows.rows[i].module);
-		json_begin_object(json, "self");
-		put_figures(json, &rows.rows[i].self);
-		json_end(json);
-		json_begin_object(json, "inclusive");
-		put_figures(json, &rows.rows[i].inclusive);
-		json_end(json);
-		json_end(json);
+	static const char *const always[] = {"peak", "unfreed", "allocations", "temporary"};
+	const struct report_options *options = report->options;
+	int code = 0;
+	for (size_t i = 0; !code && i < sizeof always / sizeof always[0]; i++) {
+		const struct report_section *section = report_section_find(always[i]);
+		code = section->json(report, section, json, err);
 	}
-	json_end(json);
-	view_rows_done(&rows);
-	return 0;
-}
-
-static void put_all_stacks(const struct report *report, struct json *json)
-{
-	size_t count;
-	const struct view_stack_row *rows = view_stacks(report->data, &count);
-	json_begin_array(json, "stack_list");
-	for (size_t i = 0; i < count; i++)
-		put_stack(report, json, &rows[i], true);
-	json_end(json);
+	for (size_t i = 0; !code && i < options->section_count; i++) {
+		const struct report_section *section = options->sections[i];
+		bool done = !section->key;
+		for (size_t k = 0; k < sizeof always / sizeof always[0]; k++)
+			done |= !strcmp(section->name, always[k]);
+		if (!done)
+			code = section->json(report, section, json, err);
+	}
+	return code;
 }
 
 int report_json(const struct report *report, struct json *json, struct tm_error *err)
 {
-	static const struct {
-		const char *view, *key;
-	} tops[] = {
-		{"peak", "top_peak"},
-		{"unfreed", "top_unfreed"},
-		{"allocations", "top_allocations"},
-		{"temporary", "top_temporary"},
-	};
 	json_begin_object(json, NULL);
 	put_run(report, json);
 	put_totals(report, json);
 	put_recording(report, json);
 	put_rss(&report->rss, json);
-	int code = 0;
-	for (size_t i = 0; !code && i < sizeof tops / sizeof tops[0]; i++)
-		code = put_sites(report, json, tops[i].view, tops[i].key, err);
-	if (!code && report->options.by_function)
-		code = put_functions(report, json, err);
-	if (!code && report->options.stacks)
-		put_all_stacks(report, json);
+	put_selection(report, json);
+	int code = put_sections(report, json, err);
+	if (!code && report->options->stacks)
+		report_stacks_json(report, json);
 	json_u64(json, "bytes_read", trace_reader_bytes_read(report->reader));
 	json_u64(json, "file_bytes", trace_reader_file_bytes(report->reader));
 	json_end(json);
 	return code;
+}
+
+int report_summary_json(const struct report *report, const struct report_section *section,
+			struct json *json, struct tm_error *err)
+{
+	/* Its keys stand at the top of every report. */
+	(void)report;
+	(void)section;
+	(void)json;
+	(void)err;
+	return 0;
+}
+
+/* "key,value" lines of all totals: the JSON of the summary, taken apart. */
+int report_summary_csv(const struct report *report, const struct report_section *section,
+		       struct text *out, struct tm_error *err)
+{
+	(void)section;
+	(void)err;
+	const struct model_totals *t = &report->totals;
+	const struct {
+		const char *key;
+		uint64_t value;
+	} rest[] = {
+		{"duration_ns", report_duration_ns(report)},
+		{"peak_time_ns", t->peak_time_ns},
+		{"threads", report->input.thread_count},
+		{"stacks", t->stacks},
+		{"events", t->events},
+		{"freed_unseen", t->freed_unseen},
+		{"freed_older", t->freed_older},
+		{"peak_rss_bytes", t->peak_rss_bytes},
+		{"mapped_peak_bytes", t->mapped_peak_bytes},
+		{"lost_events", report->input.end->lost_events},
+	};
+	text_put(out, "key,value\n");
+	for (size_t i = 0; i < VIEW_FIGURE_COUNT; i++)
+		text_print(out, "%s,%" PRIu64 "\n", view_columns[i].key, report->sum.of[i]);
+	for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
+		text_print(out, "%s,%" PRIu64 "\n", rest[i].key, rest[i].value);
+	return 0;
 }

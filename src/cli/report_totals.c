@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "base/units.h"
+#include "cli/report_put.h"
+#include "cli/report_sections.h"
 
 const char *report_end_name(uint32_t cause)
 {
@@ -53,7 +55,21 @@ const char *report_warning(const struct report *report)
 	       "with the malloc of the system.";
 }
 
-/* One line of the head: a name, then what printf makes of the rest. */
+enum { HEAD_COLUMNS = 13 };
+
+/* One line of the head: a name, then a text with all its blanks; NULL: the name alone. */
+static void put_verbatim(struct out *out, const char *name, const char *text)
+{
+	out_style(out, OUT_DIM);
+	text_print(&out->text, "%-*s", HEAD_COLUMNS, name);
+	out_style(out, OUT_PLAIN);
+	if (!text)
+		return;
+	text_put_visible(&out->text, text, strlen(text));
+	text_put_char(&out->text, '\n');
+}
+
+/* The same, what printf makes of the rest, broken to the width. */
 __attribute__((format(printf, 3, 4))) static void put_line(struct out *out, const char *name,
 							   const char *format, ...)
 {
@@ -62,12 +78,12 @@ __attribute__((format(printf, 3, 4))) static void put_line(struct out *out, cons
 	va_start(args, format);
 	vsnprintf(line, sizeof line, format, args);
 	va_end(args);
-	out_style(out, OUT_DIM);
-	text_print(&out->text, "%-12s", name);
-	out_style(out, OUT_PLAIN);
-	text_put_char(&out->text, ' ');
-	text_put_visible(&out->text, line, strlen(line));
-	text_put_char(&out->text, '\n');
+	put_verbatim(out, name, NULL);
+	/* Words of one line hang below each other. */
+	struct out sub = {.width = out->width};
+	out_paragraph(&sub, HEAD_COLUMNS, line);
+	text_put(&out->text, text_string(&sub.text) + (sub.text.length ? HEAD_COLUMNS : 0));
+	text_done(&sub.text);
 }
 
 static void put_warning(struct out *out, const char *sentence)
@@ -80,11 +96,6 @@ static void put_warning(struct out *out, const char *sentence)
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
 }
 
 void report_end_sentence(const struct trace_end *end, char *out, size_t out_bytes)
@@ -132,51 +143,111 @@ static void put_run(const struct report *report, struct out *out)
 	struct tm local;
 	if (meta->start_unix_ns && localtime_r(&seconds, &local))
 		strftime(started, sizeof started, "%Y-%m-%d %H:%M:%S", &local);
-	out_style(out, OUT_BOLD);
-	out_name(out, meta->program ? view_module_name(meta->program) : "?", 0);
-	out_style(out, OUT_PLAIN);
-	text_print(&out->text, " (pid %" PRIu32 ")", meta->pid);
-	if (report->section_count > 1)
-		text_print(&out->text, ", section %zu of 0 to %zu", report->section,
-			   report->section_count - 1);
-	text_put_char(&out->text, '\n');
-	put_line(out, "command", "%s", meta->command ? meta->command : "?");
+	report_put_title(report, out);
+	put_verbatim(out, "command", meta->command ? meta->command : "?");
 	report_end_sentence(end, ended, sizeof ended);
 	put_line(out, "time", "%s, for %s", started,
-		 units_duration(report_duration_ns(report)).text);
+		 out_duration(out, report_duration_ns(report)).text);
 	put_line(out, "end", "%s", ended);
+}
+
+static void put_live(const struct report *report, struct out *out, uint64_t bytes, uint64_t blocks)
+{
+	const char *words = report_live_words(report);
+	bool unfreed = !strcmp(words, "unfreed");
+	put_line(out, unfreed ? words : "live", "%s in %s block%s (%s)", out_bytes(out, bytes).text,
+		 units_grouped(blocks).text, put_plural(blocks),
+		 unfreed ? "live at the end; that alone is no leak" : words);
+}
+
+static void put_allocations(struct out *out, const struct view_figures *f)
+{
+	put_line(out, "allocations", "%s of %s in all, %s on average",
+		 units_grouped(f->of[VIEW_ALLOCATIONS]).text,
+		 out_bytes(out, f->of[VIEW_ALLOCATED_BYTES]).text,
+		 out_bytes(out, view_average(f, VIEW_ALLOCATIONS)).text);
+	put_line(out, "temporary", "%s (%.1f %%)", units_grouped(f->of[VIEW_TEMPORARY]).text,
+		 percent(f->of[VIEW_TEMPORARY], f->of[VIEW_ALLOCATIONS]));
+	put_line(out, "frees", "%s of %s", units_grouped(f->of[VIEW_FREES]).text,
+		 out_bytes(out, f->of[VIEW_FREED_BYTES]).text);
+	if (f->of[VIEW_FAILED])
+		put_line(out, "failed", "%s allocations got no memory",
+			 units_grouped(f->of[VIEW_FAILED]).text);
 }
 
 static void put_totals(const struct report *report, struct out *out)
 {
 	const struct model_totals *t = &report->totals;
-	put_line(out, "peak", "%s in %s block%s, after %s", units_bytes(t->peak_bytes).text,
-		 units_grouped(t->peak_blocks).text, plural(t->peak_blocks),
-		 units_duration(t->peak_time_ns).text);
-	put_line(out, "unfreed", "%s in %s block%s (live at the end; that alone is no leak)",
-		 units_bytes(t->live_bytes).text, units_grouped(t->live_blocks).text,
-		 plural(t->live_blocks));
-	put_line(out, "allocations", "%s of %s in all, from %s stack%s in %zu thread%s",
-		 units_grouped(t->allocations).text, units_bytes(t->allocated_bytes).text,
-		 units_grouped(t->stacks).text, plural(t->stacks), report->input.thread_count,
-		 plural(report->input.thread_count));
-	put_line(out, "temporary", "%s (%.1f %%)", units_grouped(t->temporary).text,
-		 percent(t->temporary, t->allocations));
-	put_line(out, "frees", "%s", units_grouped(t->frees).text);
-	if (t->failed)
-		put_line(out, "failed", "%s allocations got no memory",
-			 units_grouped(t->failed).text);
+	put_line(out, "peak", "%s in %s block%s, after %s", out_bytes(out, t->peak_bytes).text,
+		 units_grouped(t->peak_blocks).text, put_plural(t->peak_blocks),
+		 out_duration(out, t->peak_time_ns).text);
+	put_live(report, out, t->live_bytes, t->live_blocks);
+	put_allocations(out, &report->sum);
+	put_line(out, "stacks", "%s stack%s that allocate, %zu thread%s",
+		 units_grouped(t->stacks).text, put_plural(t->stacks), report->input.thread_count,
+		 put_plural(report->input.thread_count));
 	if (t->freed_unseen)
 		put_line(out, "freed unseen", "%s blocks were freed by calls that are not seen",
 			 units_grouped(t->freed_unseen).text);
-	if (t->freed_older)
+	if (t->freed_older || report_is_attached(report))
 		put_line(out, "freed older", "%s frees of blocks older than the recording",
 			 units_grouped(t->freed_older).text);
 	if (t->mapped_peak_bytes || t->reserved_peak_bytes || t->file_mapped_peak_bytes)
 		put_line(out, "mapped", "%s at most (beside it %s reserved, %s of files)",
-			 units_bytes(t->mapped_peak_bytes).text,
-			 units_bytes(t->reserved_peak_bytes).text,
-			 units_bytes(t->file_mapped_peak_bytes).text);
+			 out_bytes(out, t->mapped_peak_bytes).text,
+			 out_bytes(out, t->reserved_peak_bytes).text,
+			 out_bytes(out, t->file_mapped_peak_bytes).text);
+}
+
+/* ---- a part of the run ---- */
+
+void report_put_range(const struct report *report, struct out *out)
+{
+	const struct report_options *options = report->options;
+	const struct query_answer *answer = &report->answer;
+	if (!report->is_part)
+		return;
+	if (options->at)
+		put_line(out, "moment", "%s after the start, of %s",
+			 out_duration(out, answer->to_ns).text,
+			 out_duration(out, report_duration_ns(report)).text);
+	else if (options->from || options->to)
+		put_line(out, "range", "%s to %s, of %s", out_duration(out, answer->from_ns).text,
+			 out_duration(out, answer->to_ns).text,
+			 out_duration(out, report_duration_ns(report)).text);
+	if (options->filter)
+		put_verbatim(out, "filter", options->filter);
+	struct text way = {0};
+	query_answer_explain(&way, answer);
+	put_line(out, "found by", "%s", text_string(&way));
+	text_done(&way);
+	if (answer->snapped)
+		put_warning(out, "Events at the edge of the range are not stored: the edge was "
+				 "moved to the nearest moment whose figures are.");
+	if (answer->unread_events)
+		put_warning(out, "Damaged or missing parts of the trace are not in these figures.");
+}
+
+static void put_part(const struct report *report, struct out *out)
+{
+	const struct view_figures *f = &report->sum;
+	const struct query_answer *answer = &report->answer;
+	report_put_range(report, out);
+	text_put_char(&out->text, '\n');
+	char of_all[64] = "";
+	if (report->bound)
+		snprintf(of_all, sizeof of_all, " of %s in all",
+			 out_bytes(out, answer->peak_bytes).text);
+	put_line(out, "peak", "%s in %s block%s%s, %s after the start",
+		 out_bytes(out, f->of[VIEW_PEAK_BYTES]).text,
+		 units_grouped(f->of[VIEW_PEAK_BLOCKS]).text, put_plural(f->of[VIEW_PEAK_BLOCKS]),
+		 of_all, out_duration(out, answer->peak_time_ns).text);
+	put_live(report, out, f->of[VIEW_UNFREED_BYTES], f->of[VIEW_UNFREED_BLOCKS]);
+	put_line(out, "surviving", "%s in %s block%s of those allocated here",
+		 out_bytes(out, f->of[VIEW_SURVIVING_BYTES]).text,
+		 units_grouped(f->of[VIEW_SURVIVING_BLOCKS]).text,
+		 put_plural(f->of[VIEW_SURVIVING_BLOCKS]));
+	put_allocations(out, f);
 }
 
 static void put_rss(const struct view_rss *rss, struct out *out)
@@ -187,9 +258,9 @@ static void put_rss(const struct view_rss *rss, struct out *out)
 	}
 	uint64_t rest = (uint64_t)(rss->rest_bytes < 0 ? -rss->rest_bytes : rss->rest_bytes);
 	put_line(out, "peak RSS", "%s = heap %s + mapped %s + agent %s %c %s %s",
-		 units_bytes(rss->rss_bytes).text, units_bytes(rss->heap_bytes).text,
-		 units_bytes(rss->mapped_bytes).text, units_bytes(rss->agent_bytes).text,
-		 rss->rest_bytes < 0 ? '-' : '+', units_bytes(rest).text,
+		 out_bytes(out, rss->rss_bytes).text, out_bytes(out, rss->heap_bytes).text,
+		 out_bytes(out, rss->mapped_bytes).text, out_bytes(out, rss->agent_bytes).text,
+		 rss->rest_bytes < 0 ? '-' : '+', out_bytes(out, rest).text,
 		 rss->rest_bytes < 0 ? "never touched"
 				     : "rest (code, stacks, what the allocator keeps)");
 	if (!rss->anonymous_bytes)
@@ -197,7 +268,7 @@ static void put_rss(const struct view_rss *rss, struct out *out)
 	put_line(out, "explained",
 		 "recorded blocks, live or freed and kept, explain %.1f %% of %s anonymous memory",
 		 percent(rss->explained_bytes, rss->anonymous_bytes),
-		 units_bytes(rss->anonymous_bytes).text);
+		 out_bytes(out, rss->anonymous_bytes).text);
 	if (rss->cause) {
 		put_warning(out, rss->cause);
 		out_paragraph(out, 0, rss->advice);
@@ -212,10 +283,10 @@ static void put_recording(const struct report *report, struct out *out)
 	put_line(out, "recording", "%s, %s events, %s lost, %s stacks cut; file %s",
 		 meta->mode ? meta->mode : "?", units_grouped(report->totals.events).text,
 		 units_grouped(end->lost_events).text, units_grouped(end->cut_stacks).text,
-		 units_bytes(trace_reader_file_bytes(report->reader)).text);
+		 out_bytes(out, trace_reader_file_bytes(report->reader)).text);
 	put_line(out, "its cost", "collector %s CPU, agent %s, program waited %s",
-		 units_duration(end->collector_cpu_ns).text, units_bytes(end->agent_bytes).text,
-		 units_duration(end->waited_ns).text);
+		 out_duration(out, end->collector_cpu_ns).text,
+		 out_bytes(out, end->agent_bytes).text, out_duration(out, end->waited_ns).text);
 	if (end->lost_events)
 		put_warning(out, "Events were lost: the figures above are too small. Record "
 				 "again with a faster disk, or with less load.");
@@ -243,11 +314,34 @@ static void put_recording(const struct report *report, struct out *out)
 		put_warning(out, warning);
 }
 
-void report_totals(const struct report *report, struct out *out)
+int report_summary_text(const struct report *report, const struct report_section *section,
+			struct out *out, struct tm_error *err)
 {
+	(void)section;
 	put_run(report, out);
+	if (report->is_part) {
+		put_part(report, out);
+		return 0;
+	}
 	text_put_char(&out->text, '\n');
 	put_totals(report, out);
+	int code = report_put_ages(report, out, err);
+	if (code)
+		return code;
 	put_rss(&report->rss, out);
 	put_recording(report, out);
+	return 0;
+}
+
+void report_put_title(const struct report *report, struct out *out)
+{
+	const struct trace_meta *meta = report->input.meta;
+	out_style(out, OUT_BOLD);
+	out_name(out, meta->program ? view_module_name(meta->program) : "?", 0);
+	out_style(out, OUT_PLAIN);
+	text_print(&out->text, " (pid %" PRIu32 ")", meta->pid);
+	if (report->section_count > 1)
+		text_print(&out->text, ", image %zu of 0 to %zu", report->section,
+			   report->section_count - 1);
+	text_put_char(&out->text, '\n');
 }

@@ -3,5 +3,20 @@
 
 #include "cli/report.h"
 
-/* The head of the report for people: the program, its totals, its memory, the recording. */
-void report_totals(const struct report *report, struct out *out);
+/* One line: the program. */
+void report_put_title(const struct report *report, struct out *out);
+/* Which part of the run this is; nothing for the whole. */
+void report_put_range(const struct report *report, struct out *out);
+/* How old the live blocks of an attached recording are; nothing for others. (report_ages.c) */
+TM_MUST_CHECK int report_put_ages(const struct report *report, struct out *out,
+				  struct tm_error *err);
+
+/* Live blocks of the whole run by age at its end. */
+enum { REPORT_AGES = 6 };
+struct report_age {
+	const char *words;
+	uint64_t below_ns; /* UINT64_MAX: the oldest */
+	uint64_t blocks, bytes;
+};
+TM_MUST_CHECK int report_ages(const struct report *report, struct report_age ret_ages[REPORT_AGES],
+			      struct tm_error *err);

@@ -26,7 +26,7 @@ int view_input_read(struct trace_reader *reader, struct view_input *ret_input, s
 	return code;
 }
 
-int rows_begin(struct rows_builder *builder, struct view_data *data)
+int data_rows_begin(struct rows_builder *builder, struct view_data *data)
 {
 	*builder = (struct rows_builder){.data = data};
 	builder->row_of = tm_alloc_array(data->names.node_count, sizeof *builder->row_of);
@@ -54,7 +54,7 @@ static struct view_stack_row *row_for(struct rows_builder *builder, uint32_t nod
 	return row;
 }
 
-int rows_add(struct rows_builder *builder, uint32_t node, const struct view_figures *figures)
+int data_rows_add(struct rows_builder *builder, uint32_t node, const struct view_figures *figures)
 {
 	struct view_stack_row *row = row_for(builder, node);
 	if (!row)
@@ -63,7 +63,7 @@ int rows_add(struct rows_builder *builder, uint32_t node, const struct view_figu
 	return 0;
 }
 
-void rows_finish(struct rows_builder *builder, bool ok)
+void data_rows_finish(struct rows_builder *builder, bool ok)
 {
 	tm_free(builder->row_of);
 	if (!ok) {
@@ -93,7 +93,7 @@ static int add_stack(void *ctx, const struct model_stack *stack)
 		[VIEW_SURVIVING_BLOCKS] = stack->live_blocks,
 		[VIEW_SURVIVING_BYTES] = stack->live_bytes,
 	}};
-	return rows_add(builder, node, &figures);
+	return data_rows_add(builder, node, &figures);
 }
 
 int view_data_new(const struct view_input *input, struct view_data **ret_data, struct tm_error *err)
@@ -108,10 +108,10 @@ int view_data_new(const struct view_input *input, struct view_data **ret_data, s
 		return code;
 	}
 	struct rows_builder builder;
-	code = rows_begin(&builder, data);
+	code = data_rows_begin(&builder, data);
 	if (!code)
 		code = model_stacks(input->model, add_stack, &builder);
-	rows_finish(&builder, !code);
+	data_rows_finish(&builder, !code);
 	if (code) {
 		view_data_free(data);
 		return tm_fail(err, code, "out of memory");

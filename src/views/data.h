@@ -28,11 +28,11 @@ struct rows_builder {
 	uint32_t *row_of; /* by node, plus 1; 0 = none yet */
 	size_t count, room;
 };
-TM_MUST_CHECK int rows_begin(struct rows_builder *builder, struct view_data *data);
-TM_MUST_CHECK int rows_add(struct rows_builder *builder, uint32_t node,
-			   const struct view_figures *figures);
+TM_MUST_CHECK int data_rows_begin(struct rows_builder *builder, struct view_data *data);
+TM_MUST_CHECK int data_rows_add(struct rows_builder *builder, uint32_t node,
+				const struct view_figures *figures);
 /* Into the data, in place of its rows; or, after a failure, away with them. */
-void rows_finish(struct rows_builder *builder, bool ok);
+void data_rows_finish(struct rows_builder *builder, bool ok);
 
 /* Fill functions of the views. */
 int sites_fill(const struct view *view, const struct view_data *data, struct view_rows *ret_rows,

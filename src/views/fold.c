@@ -33,7 +33,8 @@ static int fold_nodes(const struct names *old, struct names *names, unsigned kin
 static int fold_rows(struct view_data *data, const struct names *old, const uint32_t *new_of)
 {
 	struct names *names = &data->names;
-	/* Nodes for stacks of folded frames alone come first: rows_begin() counts the nodes. */
+	/* Nodes for stacks of folded frames alone come first: data_rows_begin() counts the nodes.
+	 */
 	for (size_t i = 0; i < data->row_count; i++) {
 		uint32_t node = data->rows[i].stack, made;
 		if (node && !new_of[node] &&
@@ -41,15 +42,15 @@ static int fold_rows(struct view_data *data, const struct names *old, const uint
 			return -ENOMEM;
 	}
 	struct rows_builder builder;
-	int code = rows_begin(&builder, data);
+	int code = data_rows_begin(&builder, data);
 	for (size_t i = 0; !code && i < data->row_count; i++) {
 		uint32_t node = data->rows[i].stack, folded = new_of[node];
 		if (node && !folded)
 			code = names_intern_node(names, 0, old->nodes[node].frame, &folded);
 		if (!code)
-			code = rows_add(&builder, folded, &data->rows[i].figures);
+			code = data_rows_add(&builder, folded, &data->rows[i].figures);
 	}
-	rows_finish(&builder, !code);
+	data_rows_finish(&builder, !code);
 	return code;
 }
 

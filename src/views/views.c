@@ -127,8 +127,9 @@ void view_row_name(struct text *out, const struct view *view, const struct view_
 		text_put(out, row->function);
 	else if (by_allocator)
 		text_put(out, "[called directly]");
-	else
+	else if (!row->file)
 		text_print(out, "[functions without a name in %s]", view_module_name(row->module));
 	if (row->file)
-		text_print(out, " %s:%" PRIu32, view_module_name(row->file), row->line);
+		text_print(out, "%s%s:%" PRIu32, row->function ? " " : "",
+			   view_module_name(row->file), row->line);
 }

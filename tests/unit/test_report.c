@@ -291,14 +291,14 @@ static void sections(void)
 	CHECK_EQ_I64(REPORT(&stage, "--json", stage.path), 0);
 	has(&stage, "\"section\": 2");
 	has(&stage, "\"section_count\": 3");
-	CHECK_EQ_I64(REPORT(&stage, "--json", "--section", "1", stage.path), 0);
+	CHECK_EQ_I64(REPORT(&stage, "--json", "--image", "1", stage.path), 0);
 	has(&stage, "\"section\": 1");
-	CHECK_EQ_I64(REPORT(&stage, "--json", "--section", "all", stage.path), 0);
+	CHECK_EQ_I64(REPORT(&stage, "--json", "--image", "all", stage.path), 0);
 	has(&stage, "\"sections\": [");
 	has(&stage, "\"section\": 0");
 	has(&stage, "\"section\": 2");
-	CHECK_EQ_I64(REPORT(&stage, "--section", "3", stage.path), 1);
-	CHECK_HAS(text_string(&stage.err), "its sections are 0 to 2");
+	CHECK_EQ_I64(REPORT(&stage, "--image", "3", stage.path), 2);
+	CHECK_HAS(text_string(&stage.err), "its images are 0 to 2");
 	teardown(&stage);
 }
 

@@ -58,7 +58,7 @@ def spawn(t):
 def exec_chain(t):
     report, _ = t.compare([str(t.target("process")), "exec", "4"])
     t.equal("section_count", report["section_count"], 5)
-    everything = t.report(None, "--section", "all")["sections"]
+    everything = t.report(None, "--image", "all")["sections"]
     for number, section in enumerate(everything):
         wanted = 2 * 100 * (5 - number)
         t.equal(f"allocations of image {number}", section["allocations"], wanted)
