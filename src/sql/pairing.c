@@ -19,7 +19,7 @@ int pairing_init(struct pairing *pairing, struct sql *sql, const struct pairing_
 {
 	*pairing = (struct pairing){.sql = sql, .wishes = *wishes, .stacks = stacks};
 	pairing->thread_count = sql->thread_count;
-	walk_init(&pairing->walk, sql);
+	sql_walk_init(&pairing->walk, sql);
 	pairing->threads = tm_alloc_array(pairing->thread_count + 1, sizeof *pairing->threads);
 	if (!pairing->threads || open_blocks_init(&pairing->open, sql))
 		return tm_fail(err, -ENOMEM, "out of memory");
@@ -29,7 +29,7 @@ int pairing_init(struct pairing *pairing, struct sql *sql, const struct pairing_
 
 void pairing_done(struct pairing *pairing)
 {
-	walk_done(&pairing->walk);
+	sql_walk_done(&pairing->walk);
 	open_blocks_done(&pairing->open);
 	tm_free(pairing->threads);
 	*pairing = (struct pairing){0};
@@ -274,7 +274,7 @@ static bool begin_next_pass(struct pairing *pairing)
 
 static int load_next(struct pairing *pairing, struct tm_error *err)
 {
-	int code = walk_load(&pairing->walk, wants, pairing, &pairing->loaded, err);
+	int code = sql_walk_load(&pairing->walk, wants, pairing, &pairing->loaded, err);
 	pairing->at = 0;
 	pairing->draining = !code && !pairing->loaded;
 	/* What threads did in between is not known. */

@@ -97,7 +97,7 @@ static int begin(void *state, const struct vtab_query *query, struct tm_error *e
 	struct events *events = state;
 	events->query = query;
 	events->ops = ops_of(&query->filters[OP]);
-	walk_init(&events->walk, query->sql);
+	sql_walk_init(&events->walk, query->sql);
 	int code = stack_set_init(&events->stacks, query, STACK_ID, SITE, err);
 	if (!code && vtab_uses(query, SITE))
 		code = sql_load_names(query->sql, err);
@@ -112,7 +112,7 @@ static int begin(void *state, const struct vtab_query *query, struct tm_error *e
 static void end(void *state)
 {
 	struct events *events = state;
-	walk_done(&events->walk);
+	sql_walk_done(&events->walk);
 	stack_set_done(&events->stacks);
 	births_done(&events->births);
 }
@@ -139,7 +139,7 @@ static int next(void *state, bool *ret_row, struct tm_error *err)
 				*ret_row = true;
 				return 0;
 			}
-		int code = walk_load(&events->walk, wants, events, &events->loaded, err);
+		int code = sql_walk_load(&events->walk, wants, events, &events->loaded, err);
 		if (!code && events->loaded && events->complete)
 			code = births_fill(&events->births, &events->walk, &events->stacks, err);
 		if (code)

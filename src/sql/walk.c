@@ -8,12 +8,12 @@
 /* More than any writer puts into one block; a damaged count asks for no impossible memory. */
 enum { EVENTS_MAX = 1 << 22 };
 
-void walk_init(struct walk *walk, struct sql *sql)
+void sql_walk_init(struct walk *walk, struct sql *sql)
 {
 	*walk = (struct walk){.sql = sql, .count = trace_reader_event_block_count(sql->reader)};
 }
 
-void walk_done(struct walk *walk)
+void sql_walk_done(struct walk *walk)
 {
 	tm_free(walk->events);
 	*walk = (struct walk){0};
@@ -70,8 +70,8 @@ static int load_here(struct walk *walk, bool *ret_loaded, struct tm_error *err)
 	return code;
 }
 
-int walk_load(struct walk *walk, walk_wants_fn wants, void *ctx, bool *ret_loaded,
-	      struct tm_error *err)
+int sql_walk_load(struct walk *walk, walk_wants_fn wants, void *ctx, bool *ret_loaded,
+		  struct tm_error *err)
 {
 	*ret_loaded = false;
 	walk->skipped = false;

@@ -17,11 +17,11 @@ struct walk {
 typedef bool (*walk_wants_fn)(void *ctx, const struct trace_event_block *facts,
 			      uint64_t end_block_id);
 
-void walk_init(struct walk *walk, struct sql *sql);
-void walk_done(struct walk *walk);
+void sql_walk_init(struct walk *walk, struct sql *sql);
+void sql_walk_done(struct walk *walk);
 /*
  * Loads the next block that is wanted and can be read; *ret_loaded false: there is none. Tells the
  * progress function. -ECANCELED, -ENOMEM, or a failure to read.
  */
-TM_MUST_CHECK int walk_load(struct walk *walk, walk_wants_fn wants, void *ctx, bool *ret_loaded,
-			    struct tm_error *err);
+TM_MUST_CHECK int sql_walk_load(struct walk *walk, walk_wants_fn wants, void *ctx, bool *ret_loaded,
+				struct tm_error *err);
