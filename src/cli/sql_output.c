@@ -131,6 +131,15 @@ static void put_padded(struct sql_output *output, size_t column, const char *tex
 		text_put_repeated(out, ' ', pad);
 }
 
+/* Ends a line of a table; empty cells leave no blanks there. */
+static void end_line(struct sql_output *output)
+{
+	struct text *out = &output->out.text;
+	while (out->length > 0 && out->data[out->length - 1] == ' ')
+		out->length--;
+	text_put_char(out, '\n');
+}
+
 static void find_widths(struct sql_output *output)
 {
 	for (size_t i = 0; i < output->count; i++)
@@ -172,7 +181,7 @@ static int put_waiting(struct sql_output *output)
 		put_padded(output, i % output->count, text_string(&output->cells) + cell->offset,
 			   cell->bytes, cell->columns);
 		if ((i + 1) % output->count == 0)
-			text_put_char(&output->out.text, '\n');
+			end_line(output);
 	}
 	output->waiting_count = 0;
 	text_clear(&output->cells);
