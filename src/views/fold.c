@@ -27,29 +27,22 @@ static int fold_nodes(const struct names *old, struct names *names, unsigned kin
 		if (code)
 			return code;
 	}
+	/* A stack of folded frames alone keeps its innermost. */
+	for (size_t i = 1; i < old->node_count; i++) {
+		int code = new_of[i] ? 0
+				     : names_intern_node(names, 0, old->nodes[i].frame, &new_of[i]);
+		if (code)
+			return code;
+	}
 	return 0;
 }
 
-static int fold_rows(struct view_data *data, const struct names *old, const uint32_t *new_of)
+static int fold_rows(struct view_data *data, const uint32_t *new_of)
 {
-	struct names *names = &data->names;
-	/* Nodes for stacks of folded frames alone come first: data_rows_begin() counts the nodes.
-	 */
-	for (size_t i = 0; i < data->row_count; i++) {
-		uint32_t node = data->rows[i].stack, made;
-		if (node && !new_of[node] &&
-		    names_intern_node(names, 0, old->nodes[node].frame, &made))
-			return -ENOMEM;
-	}
 	struct rows_builder builder;
 	int code = data_rows_begin(&builder, data);
-	for (size_t i = 0; !code && i < data->row_count; i++) {
-		uint32_t node = data->rows[i].stack, folded = new_of[node];
-		if (node && !folded)
-			code = names_intern_node(names, 0, old->nodes[node].frame, &folded);
-		if (!code)
-			code = data_rows_add(&builder, folded, &data->rows[i].figures);
-	}
+	for (size_t i = 0; !code && i < data->row_count; i++)
+		code = data_rows_add(&builder, new_of[data->rows[i].stack], &data->rows[i].figures);
 	data_rows_finish(&builder, !code);
 	return code;
 }
@@ -63,7 +56,7 @@ int view_data_fold(struct view_data *data, unsigned kinds, struct tm_error *err)
 	data->names.node_count = data->names.node_room = 0;
 	int code = new_of ? fold_nodes(&old, &data->names, kinds, new_of) : -ENOMEM;
 	if (!code)
-		code = fold_rows(data, &old, new_of);
+		code = fold_rows(data, new_of);
 	struct names *gone = code ? &data->names : &old;
 	tm_free(gone->nodes);
 	idmap_done(&gone->node_map);

@@ -92,6 +92,13 @@ const struct view_frame *view_next_frame(const struct view_data *data, uint32_t 
 /* Where to start for a stack_id of the trace; 0, the empty stack, if there is none. */
 uint32_t view_stack_of(const struct view_data *data, uint32_t stack_id);
 
+/* Of a stack as recorded, O(1): the function_id of its site, UINT32_MAX if it has none. */
+uint32_t view_site_of(const struct view_data *data, uint32_t stack_id);
+/* Its site's name; NULL if it has none. */
+const char *view_site_name(const struct view_data *data, uint32_t stack_id);
+/* Where view_next_frame() starts. */
+uint32_t view_node_of(const struct view_data *data, uint32_t stack_id);
+
 /* Names for query_bind() and filter_bind(). Borrows the data. Thread-safe. */
 struct filter_names view_filter_names(const struct view_data *data);
 

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Single blocks, sent while they are found: a page of them, or all. */
+#include "server/api.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "server/api_select.h"
+#include "server/pipe.h"
+
+enum { LIMIT_DEFAULT = 200 };
+
+struct sending {
+	struct call *call;
+	struct json *json;
+	uint64_t count, last_id;
+};
+
+static void put_moment(struct json *json, const char *key, uint64_t time_ns)
+{
+	if (time_ns == UINT64_MAX)
+		json_null(json, key);
+	else
+		json_u64(json, key, time_ns);
+}
+
+static void put_block(struct sending *sending, const struct query_block *block)
+{
+	struct json *json = sending->json;
+	const struct shown_facts *facts = sending->call->facts;
+	char address[32];
+	snprintf(address, sizeof address, "0x%" PRIx64, block->address);
+	json_begin_object(json, NULL);
+	json_u64(json, "block", block->block_id);
+	json_string(json, "address", block->address ? address : NULL);
+	json_u64(json, "bytes", block->size_bytes);
+	json_u64(json, "birth_ns", block->birth_ns);
+	put_moment(json, "end_ns", block->end_ns);
+	json_u64(json, "thread", block->thread_id);
+	put_moment(json, "free_thread",
+		   block->free_thread_id == UINT32_MAX ? UINT64_MAX : block->free_thread_id);
+	json_u64(json, "stack", block->stack_id);
+	put_moment(json, "free_stack", block->free_stack_id ? block->free_stack_id : UINT64_MAX);
+	json_string(json, "site", view_site_name(facts->data, block->stack_id));
+	json_bool(json, "temporary", block->is_temporary);
+	json_bool(json, "reallocated", block->op == TRACE_REALLOC_ALLOC);
+	put_moment(json, "next_block",
+		   block->next_block_id == TRACE_NO_BLOCK ? UINT64_MAX : block->next_block_id);
+	json_end(json);
+}
+
+static int send_block(void *ctx, const struct query_block *block)
+{
+	struct sending *sending = ctx;
+	put_block(sending, block);
+	sending->count++;
+	sending->last_id = block->block_id;
+	return answer_flush(sending->call->answer);
+}
+
+/* The client may have left while nothing was found that could be sent. */
+static int watch_client(void *ctx, uint64_t done, uint64_t total)
+{
+	const struct answer *answer = ctx;
+	(void)done;
+	(void)total;
+	return answer->out && pipe_is_left(answer->out) ? -ECANCELED : 0;
+}
+
+static int send_blocks(struct call *call, const struct selection *selection, struct tm_error *err)
+{
+	static const char modes[] = "allocated|freed|surviving|live|all";
+	struct sending sending = {.call = call, .json = answer_json(call->answer)};
+	uint64_t limit = request_number(call->request, "limit", LIMIT_DEFAULT);
+	const struct query_blocks_options options = {
+		.from_ns = selection->from_ns,
+		.to_ns = selection->to_ns,
+		.mode = (enum query_blocks_mode)request_choice(call->request, "blocks", modes),
+		.filter = selection->bound,
+		.first_block_id = request_number(call->request, "first", 0),
+		.limit = limit,
+		.progress = {.fn = watch_client, .ctx = call->answer},
+	};
+	json_begin_object(sending.json, NULL);
+	selection_put(selection, sending.json);
+	json_begin_array(sending.json, "blocks");
+	int code = query_blocks(call->facts->section, &options, send_block, &sending, err);
+	json_end(sending.json);
+	json_u64(sending.json, "count", sending.count);
+	if (!code && limit && sending.count == limit)
+		json_u64(sending.json, "next_first", sending.last_id + 1);
+	else
+		json_null(sending.json, "next_first");
+	/* The head is sent already: an error can only be said at the end. */
+	json_string(sending.json, "error", code ? err->text : NULL);
+	json_end(sending.json);
+	return 0;
+}
+
+int api_blocks(struct call *call, struct tm_error *err)
+{
+	struct selection selection;
+	shown_lock(call->facts);
+	int code = selection_init(&selection, call, err);
+	shown_unlock(call->facts);
+	if (code)
+		return code;
+	code = send_blocks(call, &selection, err);
+	selection_done(&selection);
+	return code;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The views of a trace as requests have selected them: names once, figures per
+ * selection. The last few are kept, since a page asks several views of one.
+ */
+#pragma once
+
+#include "server/api_select.h"
+
+struct looks;
+
+/* NULL when there is no memory. */
+struct looks *looks_new(void);
+struct looks *looks_free(struct looks *looks);
+
+/*
+ * The data of a selection, with all figures filled. Borrowed until the facts are
+ * unlocked. *ret_answer, which may be NULL, is how it was found; borrowed, too.
+ */
+TM_MUST_CHECK int look_at(struct call *call, const struct selection *selection,
+			  const struct view_data **ret_data, const struct query_answer **ret_answer,
+			  struct tm_error *err);

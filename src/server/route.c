@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/route.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "server/api.h"
+
+const struct request_rule *route_rule(const struct route *route, size_t index)
+{
+	if (index < route->rule_count)
+		return &route->rules[index];
+	index -= route->rule_count;
+	return route->selects && index < api_selection_rule_count ? &api_selection_rules[index]
+								  : NULL;
+}
+
+/* One element of a path, up to the next slash, into a name of the request. */
+static bool take_name(const char **path, char *ret_name, size_t room)
+{
+	size_t bytes = strcspn(*path, "/");
+	if (!bytes || bytes >= room)
+		return false;
+	memcpy(ret_name, *path, bytes);
+	ret_name[bytes] = '\0';
+	*path += bytes;
+	return true;
+}
+
+static bool matches(const char *pattern, const char *path, struct request *request)
+{
+	request->names[0][0] = request->names[1][0] = '\0';
+	while (*pattern) {
+		if (*pattern == '{') {
+			char *name = request->names[pattern[1] == 't' ? 0 : 1];
+			if (!take_name(&path, name, sizeof request->names[0]))
+				return false;
+			pattern = strchr(pattern, '}') + 1;
+		} else if (*pattern++ != *path++) {
+			return false;
+		}
+	}
+	return !*path || !strcmp(path, "/");
+}
+
+const struct route *route_find(const char *path, struct request *request)
+{
+	for (size_t i = 0; i < route_count; i++)
+		if (matches(route_list[i].path, path, request)) {
+			request->trace = request->names[0];
+			request->item = request->names[1];
+			return &route_list[i];
+		}
+	request->trace = request->item = "";
+	return NULL;
+}
+
+int route_check(const struct route *route, const struct request *request, struct tm_error *err)
+{
+	for (size_t i = 0; i < request->param_count; i++) {
+		const struct request_rule *rule;
+		size_t k = 0;
+		while ((rule = route_rule(route, k)) &&
+		       strcmp(rule->name, request->params[i].name) != 0)
+			k++;
+		if (!rule)
+			return tm_fail(err, -EINVAL,
+				       "there is no parameter '%.60s' here; GET /api/v1 lists all "
+				       "requests with theirs",
+				       request->params[i].name);
+		int code = request_check(&request->params[i], rule, err);
+		if (code)
+			return code;
+	}
+	return 0;
+}

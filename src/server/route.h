@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of requests. A path may have {trace}, an id of the catalog or "last",
+ * and {item}. Routes of a trace get its facts, locked unless they stream.
+ */
+#pragma once
+
+#include "server/answer.h"
+#include "server/request.h"
+
+struct catalog;
+struct shown_facts;
+
+/* What a handler works on. */
+struct call {
+	struct catalog *catalog;
+	struct shown_facts *facts; /* of a route with {trace} */
+	const struct request *request;
+	struct answer *answer;
+};
+
+struct route {
+	const char *path; /* below /api/v1; "" = /api/v1 itself */
+	const char *help; /* one sentence */
+	const struct request_rule *rules;
+	size_t rule_count;
+	bool selects;     /* also takes the parameters of a selection: api_selection_rules */
+	const char *type; /* of a streaming route; NULL = JSON */
+	bool streams;     /* the body is sent while it is made; it locks the facts itself */
+	bool unread;      /* has {trace}, but the trace need not be read */
+	/* 0 or -errno with a sentence in *err, which becomes the answer. */
+	int (*handle)(struct call *call, struct tm_error *err);
+};
+extern const struct route route_list[];
+extern const size_t route_count;
+
+/*
+ * The route of a path below /api/v1, its {trace} and {item} put into the
+ * request; NULL if there is none.
+ */
+const struct route *route_find(const char *path, struct request *request);
+/* Whether the request's parameters are ones of the route. -EINVAL. */
+TM_MUST_CHECK int route_check(const struct route *route, const struct request *request,
+			      struct tm_error *err);
+/* All rules of a route, the selection's included, one after the other; NULL at the end. */
+const struct request_rule *route_rule(const struct route *route, size_t index);

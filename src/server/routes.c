@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of all requests. */
+#include "server/api.h"
+
+static const struct request_rule trace_rules[] = {
+	{.name = "cancel", .kind = REQUEST_BOOL, .help = "stop reading the file"},
+};
+
+#define ORDERS                                                                                    \
+	"allocated_bytes|allocations|frees|freed_bytes|temporary_allocations|failed_allocations|" \
+	"peak_allocations|peak_bytes|unfreed_allocations|unfreed_bytes|surviving_allocations|"    \
+	"surviving_bytes"
+#define ORDER_RULE                                                            \
+	{                                                                     \
+		.name = "order", .kind = REQUEST_CHOICE, .choices = ORDERS,   \
+		.help = "the figure that decides; else the bytes of the mode" \
+	}
+
+static const struct request_rule timeline_rules[] = {
+	{.name = "points", .kind = REQUEST_NUMBER, .max = 4000, .help = "points, 400"},
+	{.name = "top", .kind = REQUEST_NUMBER, .max = 24, .help = "curves of so many sites, 0"},
+	{.name = "by",
+	 .kind = REQUEST_CHOICE,
+	 .choices = "peak|unfreed|allocations|temporary",
+	 .help = "what the sites are chosen by"},
+};
+
+static const struct request_rule table_rules[] = {
+	ORDER_RULE,
+	{.name = "group",
+	 .kind = REQUEST_CHOICE,
+	 .choices = "function|line|package|module|allocator",
+	 .help = "what a row stands for"},
+	{.name = "sort",
+	 .kind = REQUEST_CHOICE,
+	 .choices = "figure|self|average|name",
+	 .help = "order of the rows"},
+	{.name = "search", .help = "only rows with this in a name"},
+	{.name = "skip", .kind = REQUEST_NUMBER, .help = "rows to leave out first, 0"},
+	{.name = "limit", .kind = REQUEST_NUMBER, .max = 100000, .help = "rows, 100"},
+	{.name = "stacks", .kind = REQUEST_NUMBER, .max = 1000, .help = "stacks per site, 3"},
+	{.name = "name", .help = "of the function"},
+};
+
+static const struct request_rule tree_rules[] = {
+	ORDER_RULE,
+	{.name = "direction",
+	 .kind = REQUEST_CHOICE,
+	 .choices = "top_down|bottom_up",
+	 .help = "from main, or from the allocating functions"},
+	{.name = "lines", .kind = REQUEST_BOOL, .help = "lines of a function apart"},
+	{.name = "nodes", .kind = REQUEST_NUMBER, .max = 200000, .help = "at most so many, 5000"},
+	{.name = "depth", .kind = REQUEST_NUMBER, .max = 100000, .help = "at most so deep"},
+	{.name = "min_share_ppm",
+	 .kind = REQUEST_NUMBER,
+	 .max = 1000000,
+	 .help = "leave out what is less, in millionths of the whole"},
+	{.name = "path", .max = 65536, .help = "keys of the nodes from the root: look below"},
+};
+
+static const struct request_rule blocks_rules[] = {
+	{.name = "blocks",
+	 .kind = REQUEST_CHOICE,
+	 .choices = "allocated|freed|surviving|live|all",
+	 .help = "which blocks of the range"},
+	{.name = "first", .kind = REQUEST_NUMBER, .help = "go on with this block: next_first"},
+	{.name = "limit", .kind = REQUEST_NUMBER, .help = "blocks, 200; 0 = all"},
+};
+
+#define RULES(table) .rules = table, .rule_count = sizeof table / sizeof table[0]
+
+const struct route route_list[] = {
+	{.path = "", .help = "This list.", .handle = api_index},
+	{.path = "/traces", .help = "The traces, the newest first.", .handle = api_traces},
+	{.path = "/traces/{trace}",
+	 .help = "Whether a trace has been read, and how far.",
+	 RULES(trace_rules),
+	 .unread = true,
+	 .handle = api_trace},
+	{.path = "/traces/{trace}/summary",
+	 .help = "What was run, the totals, how the recording went.",
+	 .handle = api_summary},
+	{.path = "/traces/{trace}/timeline",
+	 .help = "Live bytes, rates and RSS over time.",
+	 RULES(timeline_rules),
+	 .selects = true,
+	 .handle = api_timeline},
+	{.path = "/traces/{trace}/sites",
+	 .help = "The functions that allocate, with their stacks.",
+	 RULES(table_rules),
+	 .selects = true,
+	 .handle = api_sites},
+	{.path = "/traces/{trace}/functions",
+	 .help = "Self and inclusive figures of functions, lines, packages, modules, allocators.",
+	 RULES(table_rules),
+	 .selects = true,
+	 .handle = api_functions},
+	{.path = "/traces/{trace}/function",
+	 .help = "One function: its callers, callees and lines.",
+	 RULES(table_rules),
+	 .selects = true,
+	 .handle = api_function},
+	{.path = "/traces/{trace}/tree",
+	 .help = "The call tree, from main down or from the allocating functions up.",
+	 RULES(tree_rules),
+	 .selects = true,
+	 .handle = api_tree},
+	{.path = "/traces/{trace}/sizes",
+	 .help = "How many allocations of which size, and by whom.",
+	 .selects = true,
+	 .handle = api_sizes},
+	{.path = "/traces/{trace}/lifetimes",
+	 .help = "How long blocks lived that ended in the range.",
+	 .selects = true,
+	 .handle = api_lifetimes},
+	{.path = "/traces/{trace}/threads",
+	 .help = "Figures of each thread. Reads the events of the range.",
+	 .selects = true,
+	 .handle = api_threads},
+	{.path = "/traces/{trace}/modules",
+	 .help = "The files that were mapped as code.",
+	 .handle = api_modules},
+	{.path = "/traces/{trace}/stacks/{item}",
+	 .help = "The frames of one stack, innermost first.",
+	 .handle = api_stack},
+	{.path = "/traces/{trace}/blocks",
+	 .help = "Single blocks, in order of their allocation.",
+	 RULES(blocks_rules),
+	 .selects = true,
+	 .streams = true,
+	 .handle = api_blocks},
+};
+const size_t route_count = sizeof route_list / sizeof route_list[0];

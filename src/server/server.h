@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Front door of the server: traces over HTTP, as JSON for programs and as a page
+ * for people. docs/http-api.md describes the requests.
+ *
+ *   connection -> guard (who asks, from where) -> route -> trace -> answer
+ *
+ * Reachable from this machine only unless told otherwise, and then with a token
+ * that every request must show. No path of a request reaches the file system:
+ * traces are known by ids that the server gave out.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct server;
+
+struct server_options {
+	const char *const *paths; /* trace files and folders; borrowed during server_start() */
+	size_t path_count;
+	const char *listen;     /* "127.0.0.1:8080", "[::1]:0", "8080"; NULL = the first */
+	const char *allow_host; /* one more name by which browsers may call us; NULL = none */
+	const char *token;      /* NULL: made when `listen` is not a loopback address */
+	uint32_t ports;         /* how many ports to try when the first is busy; 0 = 20 */
+	/* One line per request that failed on our side; NULL = silent. Any thread. */
+	void (*log)(void *ctx, const char *line);
+	void *log_ctx;
+};
+
+/*
+ * Listens and answers in threads of its own until server_stop(). Traces are
+ * opened when they are first asked for. -EADDRINUSE: all ports are busy;
+ * -EINVAL: `listen` makes no sense; -ENOENT: a path does not exist.
+ */
+TM_MUST_CHECK int server_start(const struct server_options *options, struct server **ret_server,
+			       struct tm_error *err);
+/* Waits for requests that are being answered, a second at most. Accepts NULL; returns NULL. */
+struct server *server_stop(struct server *server);
+
+/* "http://127.0.0.1:8080/", with the token where one is needed. Borrowed. */
+const char *server_address(const struct server *server);
+uint16_t server_port(const struct server *server);
+/* How many traces it knows. */
+size_t server_trace_count(const struct server *server);

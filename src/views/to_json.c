@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "views/to_json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "symbols/kinds.h"
+
+const char *view_end_name(uint32_t cause)
+{
+	static const char *const names[] = {
+		[TRACE_END_UNKNOWN] = "unknown",     [TRACE_END_EXIT] = "exit",
+		[TRACE_END_SIGNAL] = "signal",       [TRACE_END_EXEC] = "exec",
+		[TRACE_END_DETACHED] = "detached",   [TRACE_END_STOPPED] = "stopped",
+		[TRACE_END_AGENT_OFF] = "agent_off", [TRACE_END_OOM] = "oom",
+		[TRACE_END_DISK_FULL] = "disk_full",
+	};
+	return cause < sizeof names / sizeof names[0] ? names[cause] : "unknown";
+}
+
+int view_end_signal(const struct trace_end *end)
+{
+	bool killed = end->cause == TRACE_END_SIGNAL || end->cause == TRACE_END_OOM;
+	return killed && end->status > 0 && end->status < 128 ? end->status : 0;
+}
+
+bool view_end_status(const struct trace_end *end, int *ret_status)
+{
+	int signal_number = view_end_signal(end);
+	if (end->cause != TRACE_END_EXIT && !signal_number)
+		return false;
+	*ret_status = signal_number ? 128 + signal_number : end->status & 0xff;
+	return true;
+}
+
+const char *view_source_name(uint8_t source)
+{
+	static const char *const names[] = {
+		[TRACE_SYM_NONE] = "none",     [TRACE_SYM_DWARF] = "dwarf",
+		[TRACE_SYM_SYMTAB] = "symtab", [TRACE_SYM_DYNSYM] = "dynsym",
+		[TRACE_SYM_JIT] = "jit",
+	};
+	return source < sizeof names / sizeof names[0] ? names[source] : "none";
+}
+
+static void put_known(struct json *json, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		json_u64(json, key, value);
+	else
+		json_null(json, key);
+}
+
+static void put_text(struct json *json, const char *key, const char *text)
+{
+	json_string(json, key, text && text[0] ? text : NULL);
+}
+
+void view_json_figures(struct json *json, const struct view_figures *figures)
+{
+	for (size_t i = 0; i < VIEW_FIGURE_COUNT; i++)
+		json_u64(json, view_columns[i].key, figures->of[i]);
+}
+
+void view_json_frame(struct json *json, const char *key, const struct view_frame *frame)
+{
+	char address[32];
+	snprintf(address, sizeof address, "0x%" PRIx64, frame->address);
+	json_begin_object(json, key);
+	json_string(json, "function", frame->function);
+	json_string(json, "module", frame->module);
+	json_string(json, "address", address);
+	json_string(json, "file", frame->file);
+	put_known(json, "line", frame->line > 0, frame->line);
+	put_known(json, "column", frame->column > 0, frame->column);
+	json_bool(json, "inlined", frame->inlined);
+	json_string(json, "source", view_source_name(frame->source));
+	json_string(json, "kind", kinds_name((enum frame_kind)frame->kind));
+	put_text(json, "package", frame->package);
+	json_end(json);
+}
+
+void view_json_frames(struct json *json, const char *key, const struct view_data *data,
+		      uint32_t stack)
+{
+	const struct view_frame *frame;
+	json_begin_array(json, key);
+	while ((frame = view_next_frame(data, &stack)))
+		view_json_frame(json, NULL, frame);
+	json_end(json);
+}
+
+static void put_start_time(struct json *json, uint64_t unix_ns)
+{
+	time_t seconds = (time_t)(unix_ns / 1000000000u);
+	struct tm utc;
+	char day[64], whole[96];
+	if (!unix_ns || !gmtime_r(&seconds, &utc) ||
+	    !strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc)) {
+		json_null(json, "start_time");
+		return;
+	}
+	snprintf(whole, sizeof whole, "%s.%09" PRIu64 "Z", day, unix_ns % 1000000000u);
+	json_string(json, "start_time", whole);
+}
+
+void view_json_run(struct json *json, const struct view_input *input,
+		   const struct model_totals *totals)
+{
+	int status = 0, signal_number = view_end_signal(input->end);
+	bool ended = view_end_status(input->end, &status);
+	uint64_t end_ns = input->end->duration_ns;
+	put_text(json, "program", input->meta->program);
+	put_text(json, "command", input->meta->command);
+	json_u64(json, "pid", input->meta->pid);
+	put_start_time(json, input->meta->start_unix_ns);
+	json_u64(json, "duration_ns", end_ns ? end_ns : totals->duration_ns);
+	put_text(json, "mode", input->meta->mode);
+	json_string(json, "end", view_end_name(input->end->cause));
+	put_known(json, "exit_status", ended, (uint64_t)status);
+	put_known(json, "signal", signal_number > 0, (uint64_t)signal_number);
+	json_u64(json, "threads", input->thread_count);
+}
+
+void view_json_totals(struct json *json, const struct model_totals *totals)
+{
+	bool sampled = totals->peak_rss_bytes > 0;
+	json_u64(json, "allocations", totals->allocations);
+	json_u64(json, "frees", totals->frees);
+	json_u64(json, "allocated_bytes", totals->allocated_bytes);
+	json_u64(json, "temporary_allocations", totals->temporary);
+	json_u64(json, "peak_bytes", totals->peak_bytes);
+	json_u64(json, "peak_allocations", totals->peak_blocks);
+	json_u64(json, "peak_time_ns", totals->peak_time_ns);
+	json_u64(json, "unfreed_allocations", totals->live_blocks);
+	json_u64(json, "unfreed_bytes", totals->live_bytes);
+	json_u64(json, "failed_allocations", totals->failed);
+	json_u64(json, "freed_unseen", totals->freed_unseen);
+	json_u64(json, "freed_older", totals->freed_older);
+	put_known(json, "peak_rss_bytes", sampled, totals->peak_rss_bytes);
+	put_known(json, "peak_rss_time_ns", sampled, totals->peak_rss_time_ns);
+	json_u64(json, "mapped_peak_bytes", totals->mapped_peak_bytes);
+	json_u64(json, "reserved_peak_bytes", totals->reserved_peak_bytes);
+	json_u64(json, "file_mapped_peak_bytes", totals->file_mapped_peak_bytes);
+	json_u64(json, "brk_peak_bytes", totals->brk_peak_bytes);
+	json_bool(json, "saturated", totals->saturated);
+	json_u64(json, "stacks", totals->stacks);
+	json_u64(json, "events", totals->events);
+}
+
+void view_json_recording(struct json *json, const struct view_input *input)
+{
+	const struct trace_end *end = input->end;
+	json_u64(json, "lost_events", end->lost_events);
+	json_u64(json, "events_not_stored", end->events_not_stored);
+	json_u64(json, "cut_stacks", end->cut_stacks);
+	json_u64(json, "frame_pointer_frames", end->fp_frames);
+	json_u64(json, "waited_ns", end->waited_ns);
+	json_u64(json, "agent_bytes", end->agent_bytes);
+	json_u64(json, "collector_cpu_ns", end->collector_cpu_ns);
+	json_u64(json, "collector_bytes", end->collector_bytes);
+	json_u64(json, "children_not_recorded", end->children_not_recorded);
+	put_text(json, "note", end->note);
+	put_text(json, "tool_version", input->meta->tool_version);
+	put_text(json, "source", input->meta->source);
+	put_text(json, "host", input->meta->host);
+}
+
+/* With one decimal, rounded down: 100 means all of it. */
+static double percent_of(uint64_t part, uint64_t whole)
+{
+	uint64_t tenths = (uint64_t)((double)part / (double)whole * 1000);
+	return (double)tenths / 10;
+}
+
+void view_json_rss(struct json *json, const char *key, const struct view_rss *rss)
+{
+	if (!rss->known) {
+		json_null(json, key);
+		return;
+	}
+	json_begin_object(json, key);
+	json_u64(json, "rss_bytes", rss->rss_bytes);
+	json_u64(json, "heap_bytes", rss->heap_bytes);
+	json_u64(json, "mapped_bytes", rss->mapped_bytes);
+	json_u64(json, "agent_bytes", rss->agent_bytes);
+	json_i64(json, "rest_bytes", rss->rest_bytes);
+	bool known = rss->anonymous_bytes > 0;
+	put_known(json, "anonymous_bytes", known, rss->anonymous_bytes);
+	put_known(json, "explained_bytes", known, rss->explained_bytes);
+	if (known)
+		json_double(json, "explained_percent",
+			    percent_of(rss->explained_bytes, rss->anonymous_bytes));
+	else
+		json_null(json, "explained_percent");
+	json_string(json, "cause", rss->cause);
+	json_string(json, "advice", rss->advice);
+	json_end(json);
+}

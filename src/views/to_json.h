@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Facts as JSON, the same for the command line, the server and exports.
+ * docs/report-json.md describes the keys.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "views/views.h"
+
+/* The keys of the figures into the open object. */
+void view_json_figures(struct json *json, const struct view_figures *figures);
+/* A frame as an object: element of an array, or under a key. */
+void view_json_frame(struct json *json, const char *key, const struct view_frame *frame);
+/* The frames of a stack, innermost first, as an array. */
+void view_json_frames(struct json *json, const char *key, const struct view_data *data,
+		      uint32_t stack);
+/* What was run and how it ended; totals; how the recording went: keys into the open object. */
+void view_json_run(struct json *json, const struct view_input *input,
+		   const struct model_totals *totals);
+void view_json_totals(struct json *json, const struct model_totals *totals);
+void view_json_recording(struct json *json, const struct view_input *input);
+/* As an object, or null. */
+void view_json_rss(struct json *json, const char *key, const struct view_rss *rss);
+
+/* "exit", "signal", ...; never NULL. */
+const char *view_end_name(uint32_t cause);
+/* The signal that ended the program, or 0. */
+int view_end_signal(const struct trace_end *end);
+/* As a shell would see it; false: it did not end, or nobody knows. */
+bool view_end_status(const struct trace_end *end, int *ret_status);
+/* "exact" frames have one of "none", "dwarf", "symtab", "dynsym", "jit". */
+const char *view_source_name(uint8_t source);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests. A newer request of the same name cancels the older; answers are kept
+// for a while, since several views ask the same.
+import { state, type State } from "./state";
+
+export class ApiError extends Error {
+	constructor(message: string, readonly status: number) {
+		super(message);
+	}
+}
+
+export type Figures = Record<string, number>;
+export interface Frame {
+	function: string | null; module: string; address: string; file: string | null; line: number | null;
+	column: number | null; inlined: boolean; source: string; kind: string; package: string | null;
+}
+export interface Found {
+	from_ns: number; to_ns: number; mode: string; found_by: string; event_blocks_read: number;
+	unread_events: number; snapped: boolean; peak_time_ns: number; totals: Figures;
+}
+export interface TraceEntry { id: string; name: string; file_bytes: number; changed_unix_ns: number; state: string }
+export interface Summary {
+	program: string | null; command: string | null; pid: number; start_time: string | null; duration_ns: number;
+	mode: string; end: string; exit_status: number | null; signal: number | null; threads: number;
+	allocations: number; frees: number; allocated_bytes: number; temporary_allocations: number; peak_bytes: number;
+	peak_allocations: number; peak_time_ns: number; unfreed_allocations: number; unfreed_bytes: number;
+	peak_rss_bytes: number | null; lost_events: number; warning: string | null; complete: boolean; version: number;
+	unnamed_percent: number; rss: Record<string, number | string | null> | null; source: string; freed_older: number;
+	events: number; stacks: number; sections: number; host: string | null; note: string | null;
+}
+export interface Timeline {
+	from_ns: number; to_ns: number; start_ns: number[]; end_ns: number[]; live_bytes: number[]; live_blocks: number[];
+	min_live_bytes: number[]; max_live_bytes: number[]; allocations: number[]; allocated_bytes: number[];
+	frees: number[]; freed_bytes: number[]; temporary: number[]; mapped_bytes: number[]; rss_bytes: number[];
+	sites: Array<{ function: string | null; module: string; live_bytes: number[]; live_blocks: number[];
+		allocations: number[]; temporary: number[] }>;
+}
+export interface Row {
+	function: string | null; module: string | null; file: string | null; line: number | null; package: string | null;
+	self?: Figures; inclusive?: Figures; stack_count?: number;
+	stacks?: Array<Figures & { stack: number; frames: Frame[] }>;
+}
+export type FigureRow = Row & Figures;
+export interface Table extends Found { order: string; rows: Row[]; count: number }
+export interface Tree extends Found {
+	order: string; frames: Frame[]; frame: number[]; key: number[]; parent: number[]; left_out: number[];
+	value: number[]; self: number[]; other: number[];
+}
+export interface Bucket { least: number; most: number; count: number; sites: Array<{ function: string | null; count: number }> }
+
+const kept = new Map<string, unknown>();
+const pending = new Map<string, AbortController>();
+const KEPT_MAX = 60;
+
+/** The part of the state that every view follows. */
+export function selection(of: State = state): Record<string, string> {
+	const params: Record<string, string> = { mode: of.mode };
+	if (of.from !== null) params.from = of.from / 1e9 + "s";
+	if (of.to !== null) params.to = of.to / 1e9 + "s";
+	if (of.filter) params.filter = of.filter;
+	if (of.fold) params.fold = of.fold;
+	return params;
+}
+
+async function fetchJson<T>(url: string, signal?: AbortSignal): Promise<T> {
+	let response: Response;
+	try {
+		response = await fetch(url, signal ? { signal } : {});
+	} catch (error) {
+		if ((error as Error).name === "AbortError") throw error;
+		throw new ApiError("The server does not answer. Is 'tidemark serve' still running?", 0);
+	}
+	const body = await response.json().catch(() => null);
+	if (!response.ok) throw new ApiError(body?.error?.message ?? `The server says ${response.status}.`, response.status);
+	return body as T;
+}
+
+function address(path: string, params: Record<string, string | number | boolean>): string {
+	const query = new URLSearchParams();
+	for (const [name, value] of Object.entries(params))
+		query.set(name, typeof value === "boolean" ? (value ? "1" : "0") : String(value));
+	const text = query.toString();
+	return "/api/v1" + path + (text ? "?" + text : "");
+}
+
+export function list(): Promise<{ traces: TraceEntry[] }> {
+	return fetchJson(address("/traces", {}));
+}
+
+export function status(trace: string, cancel = false): Promise<{ state: string; done_events: number; total_events: number }> {
+	return fetchJson(address("/traces/" + encodeURIComponent(trace), cancel ? { cancel } : {}));
+}
+
+/** Forget what is kept: the trace has grown. */
+export function forget(): void {
+	kept.clear();
+}
+
+/** A request about the present trace. `name` is who asks: one at a time. */
+export async function ask<T>(name: string, what: string, params: Record<string, string | number | boolean> = {},
+	trace = state.trace): Promise<T> {
+	const url = address(`/traces/${encodeURIComponent(trace)}/${what}`, params);
+	pending.get(name)?.abort();
+	const known = kept.get(url);
+	if (known) return known as T;
+	const controller = new AbortController();
+	pending.set(name, controller);
+	try {
+		const answer = await fetchJson<T>(url, controller.signal);
+		kept.set(url, answer);
+		if (kept.size > KEPT_MAX) kept.delete(kept.keys().next().value as string);
+		return answer;
+	} finally {
+		if (pending.get(name) === controller) pending.delete(name);
+	}
+}
+
+export function isCancelled(error: unknown): boolean {
+	return (error as Error)?.name === "AbortError";
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that decides what is on the screen, and its place: the address.
+// Views read it and ask for changes; nobody keeps a copy.
+
+export const modes = {
+	peak: { title: "live at the peak", help: "what was live when the heap was largest, within the range", bytes: "peak_bytes", blocks: "peak_allocations" },
+	live: { title: "live at the end of the range", help: "what was live at the end of the range; of a whole run: unfreed. Unfreed is not a leak", bytes: "unfreed_bytes", blocks: "unfreed_allocations" },
+	allocated: { title: "allocated in the range", help: "everything that was allocated in the range, freed since or not", bytes: "allocated_bytes", blocks: "allocations" },
+	surviving: { title: "allocated and still live", help: "allocated in the range and live at its end", bytes: "surviving_bytes", blocks: "surviving_allocations" },
+	freed: { title: "freed in the range", help: "what was freed in the range, by the stack that had allocated it", bytes: "freed_bytes", blocks: "frees" },
+} as const;
+export type Mode = keyof typeof modes;
+
+export const costs = { bytes: "bytes", blocks: "blocks", temporary: "temporary allocations" } as const;
+export type Cost = keyof typeof costs;
+
+export interface State {
+	trace: string;
+	view: string;
+	from: number | null; // ns
+	to: number | null;
+	mode: Mode;
+	cost: Cost;
+	filter: string;
+	fold: string; // kinds, separated by commas
+	fn: string; // the selected function
+	direction: "top_down" | "bottom_up";
+	lines: boolean;
+	path: string; // node keys: what a flame graph or tree is zoomed to
+	search: string;
+	group: string;
+	sort: string;
+	with: string; // trace to compare with
+	baseFrom: number | null; // range to compare with
+	baseTo: number | null;
+	follow: boolean;
+}
+
+const initial: State = {
+	trace: "", view: "overview", from: null, to: null, mode: "peak", cost: "bytes", filter: "", fold: "", fn: "",
+	direction: "top_down", lines: false, path: "", search: "", group: "function", sort: "", with: "",
+	baseFrom: null, baseTo: null, follow: true,
+};
+
+export let state: State = read();
+const listeners = new Set<(before: State) => void>();
+
+function read(): State {
+	const found: Record<string, unknown> = { ...initial };
+	for (const [name, text] of new URLSearchParams(location.search)) {
+		if (!(name in initial)) continue;
+		const like = initial[name as keyof State];
+		if (name === "from" || name === "to" || name === "baseFrom" || name === "baseTo") {
+			const value = Number(text);
+			if (Number.isFinite(value) && value >= 0) found[name] = value;
+		} else if (typeof like === "boolean") found[name] = text === "1";
+		else found[name] = text;
+	}
+	if (!((found.mode as string) in modes)) found.mode = initial.mode;
+	if (!((found.cost as string) in costs)) found.cost = initial.cost;
+	return found as unknown as State;
+}
+
+export function address(of: State): string {
+	const params = new URLSearchParams();
+	for (const [name, value] of Object.entries(of)) {
+		const like = initial[name as keyof State];
+		if (value === like || value === null || value === "") continue;
+		params.set(name, typeof value === "boolean" ? (value ? "1" : "0") : String(value));
+	}
+	const text = params.toString();
+	return text ? "?" + text : location.pathname;
+}
+
+/** Changes some of it. A step that the back button should undo is kept. */
+export function go(change: Partial<State>, keep = true): void {
+	const before = state;
+	state = { ...state, ...change };
+	const url = address(state);
+	if (url === address(before)) return;
+	if (keep) history.pushState(null, "", url);
+	else history.replaceState(null, "", url);
+	listeners.forEach((listener) => listener(before));
+}
+
+export function onChange(listener: (before: State) => void): void {
+	listeners.add(listener);
+}
+
+addEventListener("popstate", () => {
+	const before = state;
+	state = read();
+	listeners.forEach((listener) => listener(before));
+});
+
+/** The figure that the present mode and cost stand for, as the server calls it. */
+export function figure(of: State = state): string {
+	if (of.cost === "temporary") return "temporary_allocations";
+	return modes[of.mode][of.cost];
+}
+
+export function isBytes(of: State = state): boolean {
+	return of.cost === "bytes";
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a view is, and what views share.
+import { ApiError, type Figures, type Frame, isCancelled, type Row } from "./api";
+import { clear, h } from "./dom";
+import { base, bytes, count, exact, percent } from "./format";
+import { costs, go, isBytes, modes, state } from "./state";
+
+export interface View {
+	name: string;
+	title: string;
+	help: string; // one sentence: what it shows
+	/** Draws into the element, now and after each change of the state. */
+	draw(element: HTMLElement): Promise<void> | void;
+	/** Lets go of timers and observers; the view will not be drawn again. */
+	leave?(): void;
+}
+
+/** Shows work, an error or an empty result in place of a view. */
+export function say(element: HTMLElement, ...what: Array<Node | string>): void {
+	clear(element, h("div", { class: "empty" }, ...what));
+}
+
+export function sayError(element: HTMLElement, error: unknown): void {
+	if (isCancelled(error)) return;
+	const message = error instanceof ApiError ? error.message : String(error);
+	const parts: Array<Node | string> = [message];
+	if (state.filter) parts.push(h("div", {}, h("button", { onclick: () => go({ filter: "" }) }, "drop the filter")));
+	say(element, ...parts);
+}
+
+export function emptyText(): string {
+	if (state.filter) return "Nothing here matches the filter. Drop or change it.";
+	if (state.from !== null || state.to !== null) return "Nothing in this range. Choose another, or the whole run.";
+	return state.mode === "live" ? "Everything was freed." : "Nothing was recorded.";
+}
+
+export function value(of: number): string {
+	return isBytes() ? bytes(of) : count(of);
+}
+
+export function exactValue(of: number): string {
+	return exact(of) + (isBytes() ? " bytes" : "");
+}
+
+/** "live at the peak, in bytes" */
+export function costTitle(): string {
+	return state.cost === "temporary" ? costs.temporary : `${modes[state.mode].title}, in ${costs[state.cost]}`;
+}
+
+export function name(row: { function?: string | null; module?: string | null; file?: string | null; line?: number | null;
+	package?: string | null }): string {
+	if (row.function) return row.function + (row.line ? `  ${base(row.file ?? null)}:${row.line}` : "");
+	if (row.package) return row.package;
+	if (row.file) return `${row.file}:${row.line ?? "?"}`;
+	return row.module ? (row.function === null ? base(row.module) : row.module) : "(no name)";
+}
+
+export function frameName(frame: Frame): string {
+	return frame.function ?? `${base(frame.module)}+${frame.address}`;
+}
+
+export function place(frame: { file: string | null; line: number | null }): string {
+	return frame.file ? `${frame.file}${frame.line ? ":" + frame.line : ""}` : "";
+}
+
+/** What a tip says about a figure: value, exact value, share, average. */
+export function figureLines(of: number, whole: number, blocks?: number, sum?: number): Node[] {
+	const lines: Node[] = [h("div", {}, h("b", {}, value(of)), ` · ${percent(of, whole)} `, h("span", { class: "muted" }, exactValue(of)))];
+	if (blocks !== undefined && sum !== undefined && blocks > 0)
+		lines.push(h("div", { class: "muted" }, `${count(blocks)} blocks, ${bytes(sum / blocks)} on average`));
+	return lines;
+}
+
+export function pairOf(figures: Figures): { bytes: number; blocks: number } {
+	const m = modes[state.mode];
+	return { bytes: figures[m.bytes] ?? 0, blocks: figures[m.blocks] ?? 0 };
+}
+
+export function rowFunction(row: Row): string {
+	return row.function ?? "";
+}
+
+/** A segment of buttons, one of which is on. */
+export function choice(options: Array<[string, string]>, now: string, pick: (value: string) => void, label: string): HTMLElement {
+	return h("span", { class: "choice", role: "group", "aria-label": label }, ...options.map(([key, title]) =>
+		h("button", { class: key === now ? "on" : "", "aria-pressed": String(key === now), onclick: () => pick(key) }, title)));
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flat: functions (or lines, packages, modules, allocators) beside each other, and
+// the callers, callees and lines of the selected one.
+import { ask, type FigureRow, type Figures, type Row, selection, type Table } from "../api";
+import { clear, download, h } from "../dom";
+import { bytes, count, percent } from "../format";
+import { VirtualTable } from "../table";
+import { figure, go, modes, state } from "../state";
+import { choice, costTitle, emptyText, exactValue, name, place, say, sayError, value, type View } from "../view";
+
+interface Detail { functions: FigureRow[]; self: Figures; inclusive: Figures; callers: FigureRow[]; callees: FigureRow[]; lines: FigureRow[] }
+
+export class Functions implements View {
+	name = "functions";
+	title = "Functions";
+	help = "Every function on its own: inclusive is what its calls lead to, self what it asked for itself.";
+	private table: VirtualTable<Row> | null = null;
+	private answer: Table | null = null;
+	private detail = h("aside", { class: "neighbours" });
+	private drawn = "";
+
+	async draw(element: HTMLElement): Promise<void> {
+		const params = { ...selection(), order: figure(), group: state.group, limit: 5000, stacks: 0,
+			...(state.sort ? { sort: state.sort } : {}), ...(state.search ? { search: state.search } : {}) };
+		const asked = JSON.stringify(params) + state.trace;
+		if (asked !== this.drawn || !this.table?.element.isConnected) {
+			if (!this.table?.element.isConnected) say(element, "Loading…");
+			try {
+				this.answer = await ask<Table>("view", "functions", params);
+			} catch (error) {
+				sayError(element, error);
+				return;
+			}
+			if (state.view !== this.name) return;
+			this.drawn = asked;
+			this.build(element);
+		}
+		this.table!.draw();
+		void this.drawDetail();
+	}
+
+	private build(element: HTMLElement): void {
+		const order = figure(), pair = modes[state.mode], whole = this.answer!.totals[order] ?? 0;
+		this.table = new VirtualTable<Row>({
+			label: "Functions", empty: emptyText(), sort: state.sort || "figure", onSort: (key) => go({ sort: key === "figure" ? "" : key }, false),
+			onSelect: (row) => row.function && go({ fn: row.function }, false), isSelected: (row) => state.fn !== "" && row.function === state.fn,
+			columns: [
+				{ key: "figure", title: "inclusive", help: costTitle(), number: true, width: "10.5em", sortable: true, share: (r) => (r.inclusive![order] ?? 0) / (whole || 1),
+					cell: (r) => h("span", { title: exactValue(r.inclusive![order]!) }, `${value(r.inclusive![order]!)}  ${percent(r.inclusive![order]!, whole)}`) },
+				{ key: "self", title: "self", number: true, width: "8em", sortable: true, help: "what it asked for itself", cell: (r) => (r.self![order] ? value(r.self![order]!) : "") },
+				{ key: "blocks", title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em",
+					cell: (r) => (state.cost === "bytes" ? count(r.inclusive![pair.blocks]!) : bytes(r.inclusive![pair.bytes]!)) },
+				{ key: "average", title: "average", number: true, width: "7em", sortable: true, help: "bytes per block",
+					cell: (r) => (r.inclusive![pair.blocks] ? bytes(r.inclusive![pair.bytes]! / r.inclusive![pair.blocks]!) : "") },
+				{ key: "name", title: state.group, sortable: true, cell: (r) => h("span", { title: place(r) || (r.module ?? "") }, name(r)) },
+			],
+		});
+		this.table.set(this.answer!.rows);
+		const split = h("div", { class: "split" }, this.table.element, this.detail);
+		clear(element, this.tools(), split);
+	}
+
+	private tools(): HTMLElement {
+		return h("div", { class: "tools" },
+			choice([["function", "functions"], ["line", "lines"], ["package", "packages"], ["module", "modules"], ["allocator", "allocators"]], state.group, (g) => go({ group: g }), "Group by"),
+			h("input", { type: "search", placeholder: "search ( / )", value: state.search, "aria-label": "Search", onchange: (e: Event) => go({ search: (e.target as HTMLInputElement).value }, false) }),
+			h("span", { class: "muted" }, `${count(this.answer!.count)} rows`),
+			h("button", { class: "small", onclick: () => download("functions.csv", new Blob([this.table!.csv()], { type: "text/csv" })) }, "CSV"));
+	}
+
+	private async drawDetail(): Promise<void> {
+		if (!state.fn) {
+			clear(this.detail, h("div", { class: "empty" }, "Choose a function to see its callers, callees and lines."));
+			return;
+		}
+		const order = figure();
+		let found: Detail;
+		try {
+			found = await ask<Detail>("detail", "function", { ...selection(), order, name: state.fn, limit: 200 });
+		} catch (error) {
+			sayError(this.detail, error);
+			return;
+		}
+		const whole = found.inclusive[order] ?? 0;
+		const block = (title: string, rows: FigureRow[], nobody: string, byLine = false) => h("section", {}, h("h3", {}, title),
+			...rows.filter((r) => r[order]).slice(0, 60).map((row) => {
+				const bar = h("span", { class: "bar" });
+				bar.style.width = (whole ? (row[order]! / whole) * 100 : 0) + "%";
+				const text = byLine ? place(row) || "line unknown" : row.function || row.module ? name(row) : nobody;
+				return h("button", { class: "top-row", title: `${text}\n${exactValue(row[order]!)}`, onclick: () => row.function && !byLine && go({ fn: row.function }) },
+					bar, h("span", { class: "top-name" }, text), h("span", { class: "top-value" }, value(row[order]!), h("span", { class: "muted" }, " " + percent(row[order]!, whole))));
+			}));
+		clear(this.detail,
+			h("h2", { title: state.fn }, state.fn),
+			h("p", {}, `${value(whole)} inclusive, ${value(found.self[order] ?? 0)} itself`),
+			h("p", {}, h("button", { onclick: () => go({ view: "flame", filter: addTerm(`function:"${state.fn.replaceAll('"', "")}"`), path: "" }) }, "only paths through it"),
+				" ", h("button", { onclick: () => go({ view: "blocks", filter: addTerm(`function:"${state.fn.replaceAll('"', "")}"`) }) }, "its blocks")),
+			block("Callers", found.callers, "nobody: the stack begins here"),
+			block("Callees", found.callees, "itself: it called the allocator"),
+			block("Lines", found.lines, "", true));
+	}
+}
+
+export function addTerm(term: string): string {
+	return state.filter ? `(${state.filter}) and ${term}` : term;
+}
