@@ -103,9 +103,8 @@ int report_print(const struct report_options *options, struct out *out, bool *re
 			       "'%s' holds no recording: it was cut off before its "
 			       "first block was written",
 			       options->path);
-	/* The last section says whether the recording goes on. */
-	*ret_complete = !report.section_count || (trace_reader_complete(report.reader) &&
-						  report.section + 1 >= report.section_count);
+	/* Not the end of the section: after an exec another one comes. */
+	*ret_complete = trace_reader_indexed(report.reader);
 	trace_reader_close(report.reader);
 	kinds_free(report.kinds);
 	return code;

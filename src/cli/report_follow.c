@@ -9,8 +9,7 @@
 
 #include "cli/traces.h"
 
-/* A file that is being made may not have its first block yet: give it this long. */
-enum { FIRST_BLOCK_TRIES = 50 };
+enum { TRIES = 50, RETRY_NS = 100000000 };
 
 static volatile sig_atomic_t stopped;
 
@@ -53,7 +52,7 @@ static void cut_to_screen(struct out *out)
 	}
 }
 
-/* Prints once; *ret_complete says whether that was the last time. The exit status. */
+/* Prints once; *ret_complete says whether that was the last time. -EIO: the output failed. */
 static int show(const struct report_options *options, bool first, bool *ret_complete,
 		struct tm_error *err)
 {
@@ -75,38 +74,41 @@ static int show(const struct report_options *options, bool first, bool *ret_comp
 	return out_finish(&out) ? -EIO : 0;
 }
 
+/* A file that is just being made or written may be met in an odd state. */
+static bool may_pass(int code)
+{
+	return code == -ENODATA || code == -EBADMSG || code == -ENOENT;
+}
+
 int report_follow(const struct report_options *options)
 {
+	const struct sigaction action = {.sa_handler = stop};
 	struct stat last = {0};
 	bool complete = false, first = true;
-	int code = 0, tries = 0;
-	const struct sigaction action = {.sa_handler = stop};
+	int tries = 0;
 	stopped = 0;
 	while (!complete && !stopped) {
 		struct tm_error err = {0};
 		/* Again each time: long work in between has its own way of being stopped. */
 		sigaction(SIGINT, &action, NULL);
 		sigaction(SIGTERM, &action, NULL);
-		if (!first && !has_changed(options->path, &last)) {
+		if (!has_changed(options->path, &last) && !tries) {
 			wait_for(options->interval_ns);
 			continue;
 		}
-		if (first)
-			has_changed(options->path, &last);
-		code = show(options, first, &complete, &err);
-		bool early = code == -ENODATA || code == -EBADMSG || code == -ENOENT;
-		if (code == -EIO)
-			return 1;
-		if (code && first && early && ++tries < FIRST_BLOCK_TRIES) {
+		int code = show(options, first, &complete, &err);
+		if (code && may_pass(code) && ++tries < TRIES) {
 			complete = false;
-			wait_for(100000000);
+			wait_for(RETRY_NS);
 			continue;
 		}
 		if (code) {
-			traces_complain("report", &err);
+			if (code != -EIO)
+				traces_complain("report", &err);
 			return code == -EINVAL ? 2 : 1;
 		}
 		first = false;
+		tries = 0;
 		if (!complete && !stopped)
 			wait_for(options->interval_ns);
 	}
