@@ -9,6 +9,7 @@
 int cmd_run(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_symbolize(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 /* 0 sound, 1 damaged, 2 cannot be read. */
 int cmd_verify(int argc, char **argv);

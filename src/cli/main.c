@@ -30,6 +30,7 @@ static const struct command commands[] = {
 	{"info", cmd_info, "say what is in a trace file"},
 	{"verify", cmd_verify, "check a trace file as a whole"},
 	{"repair", cmd_repair, "make a sound trace of a damaged or unfinished one"},
+	{"symbolize", cmd_symbolize, "put names of functions into a trace, or better ones"},
 	{"trim", cmd_trim, "make a small trace of a part of one"},
 	{"sql", cmd_sql, "ask a trace questions in SQL"},
 	{"help", cmd_help, "print help, also of one command: tidemark help report"},

@@ -85,6 +85,12 @@ void block_pack(struct ZSTD_CCtx_s *zstd, uint64_t file_id, struct format_block_
 	out->used += aligned;
 }
 
+void block_renumber(struct format_block_header *header, uint64_t file_id, uint32_t sequence)
+{
+	header->sequence = sequence;
+	header->header_checksum = header_checksum(header, file_id);
+}
+
 bool block_header_valid(const struct format_block_header *header, uint64_t file_id)
 {
 	if (header->magic != FORMAT_BLOCK_MAGIC || header->raw_bytes > FORMAT_RAW_MAX ||

@@ -34,6 +34,9 @@ static inline uint64_t block_end(uint64_t offset, const struct format_block_head
 void block_pack(struct ZSTD_CCtx_s *zstd, uint64_t file_id, struct format_block_header *header,
 		const void *raw, size_t raw_bytes, struct bytes *out);
 
+/* Gives a sealed header another number. */
+void block_renumber(struct format_block_header *header, uint64_t file_id, uint32_t sequence);
+
 /* Does it look like a header of this file, with sizes within the limits? */
 bool block_header_valid(const struct format_block_header *header, uint64_t file_id);
 /* Is the stored payload what was written? */

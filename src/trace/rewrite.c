@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy of a trace with other names. Blocks are copied as they are, since
- * their checksums do not depend on where they lie and their numbers may have
- * gaps; the names follow behind, then the index. A trace without an end keeps
+ * A copy of a trace with other names. Blocks are copied as they are but for
+ * their numbers, which close the gaps that the old names leave (and no others:
+ * lost blocks stay visible); the names follow behind, then the index. A trace without an end keeps
  * its journal, behind a hole as before:
  *
  *   file header | kept blocks | new names | index, trailer        finished
@@ -68,21 +68,36 @@ static int copy(struct trace_rewrite *w, uint64_t from, uint64_t bytes, struct t
 	return rc;
 }
 
+/* One block under another number. */
+static int copy_block(struct trace_rewrite *w, const struct format_index_entry *entry,
+		      uint32_t sequence, struct tm_error *err)
+{
+	struct format_block_header header = entry->header;
+	block_renumber(&header, w->source.file_id, sequence);
+	int rc = io_pwrite(w->fd, &header, sizeof header, w->end);
+	if (rc < 0)
+		return fail_writing(w, rc, err);
+	w->end += sizeof header;
+	rc = copy(w, entry->offset + sizeof header, header.stored_bytes, err);
+	w->end = block_align(w->end);
+	w->sequence = sequence + 1;
+	return rc;
+}
+
 /* All that is sealed but the names and the index. */
 static int copy_blocks(struct trace_rewrite *w, struct tm_error *err)
 {
+	uint32_t left_out = 0;
 	int rc = copy(w, 0, sizeof(struct format_file_header), err);
 	for (size_t i = 0; i < w->scan.count && rc == 0; i++) {
 		const struct format_index_entry *entry = &w->scan.entries[i];
 		unsigned type = entry->header.type;
 		if (entry->header.flags & FORMAT_JOURNAL)
 			break;
-		if (entry->header.sequence >= w->sequence)
-			w->sequence = entry->header.sequence + 1;
 		if (type == FORMAT_SYMBOLS || type == FORMAT_SOURCES || type == FORMAT_INDEX)
-			continue;
-		rc = copy(w, entry->offset, sizeof entry->header + entry->header.stored_bytes, err);
-		w->end = block_align(w->end);
+			left_out++;
+		else
+			rc = copy_block(w, entry, entry->header.sequence - left_out, err);
 	}
 	return rc;
 }
