@@ -45,3 +45,12 @@ int api_stack(struct call *call, struct tm_error *err);
 
 /* api_blocks.c */
 int api_blocks(struct call *call, struct tm_error *err);
+
+/* api_maps.c */
+int api_maps(struct call *call, struct tm_error *err);
+
+/* api_text.c */
+int api_tree_text(struct call *call, struct tm_error *err);
+
+/* api_stacks.c */
+int api_stacks(struct call *call, struct tm_error *err);

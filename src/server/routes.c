@@ -42,6 +42,24 @@ static const struct request_rule table_rules[] = {
 	{.name = "name", .help = "of the function"},
 };
 
+static const struct request_rule page_rules[] = {
+	{.name = "skip", .kind = REQUEST_NUMBER, .help = "rows to leave out first, 0"},
+	{.name = "limit", .kind = REQUEST_NUMBER, .max = 100000, .help = "rows, 1000"},
+};
+
+static const struct request_rule stacks_rules[] = {
+	ORDER_RULE,
+	{.name = "skip", .kind = REQUEST_NUMBER, .help = "stacks to leave out first, 0"},
+	{.name = "limit", .kind = REQUEST_NUMBER, .max = 100000, .help = "stacks, 50"},
+	{.name = "min_allocations", .kind = REQUEST_NUMBER, .help = "at least so many"},
+	{.name = "max_allocations", .kind = REQUEST_NUMBER, .help = "at most so many"},
+	{.name = "min_unfreed_ppm",
+	 .kind = REQUEST_NUMBER,
+	 .max = 1000000,
+	 .help = "share of its allocations that is live at the end of the range, in millionths"},
+	{.name = "max_unfreed_ppm", .kind = REQUEST_NUMBER, .max = 1000000, .help = "likewise"},
+};
+
 static const struct request_rule tree_rules[] = {
 	ORDER_RULE,
 	{.name = "direction",
@@ -120,6 +138,21 @@ const struct route route_list[] = {
 	{.path = "/traces/{trace}/modules",
 	 .help = "The files that were mapped as code.",
 	 .handle = api_modules},
+	{.path = "/traces/{trace}/maps",
+	 .help = "Memory that the program mapped itself, call by call.",
+	 RULES(page_rules),
+	 .selects = true,
+	 .handle = api_maps},
+	{.path = "/traces/{trace}/tree.txt",
+	 .help = "The call tree as text for a terminal.",
+	 RULES(tree_rules),
+	 .selects = true,
+	 .handle = api_tree_text},
+	{.path = "/traces/{trace}/stacks",
+	 .help = "Whole stacks with their figures, the largest first.",
+	 RULES(stacks_rules),
+	 .selects = true,
+	 .handle = api_stacks},
 	{.path = "/traces/{trace}/stacks/{item}",
 	 .help = "The frames of one stack, innermost first.",
 	 .handle = api_stack},
