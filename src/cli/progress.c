@@ -26,7 +26,8 @@ void progress_begin(struct progress *progress, const char *verb, const char *uni
 	progress->last_ns = progress->start_ns + FIRST_NS - STEP_NS;
 	progress->terminal = isatty(STDERR_FILENO);
 	interrupted = 0;
-	struct sigaction action = {.sa_handler = on_interrupt};
+	/* The second one ends the tool, should the work not stop at the first. */
+	struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
 	sigaction(SIGINT, &action, NULL);
 }
 

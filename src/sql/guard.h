@@ -6,7 +6,7 @@
 
 enum {
 	GUARD_HEAP_MIB = 256,      /* SQLite's own memory, of all databases of the process */
-	GUARD_LENGTH = 1 << 24,    /* of a text, a blob or a row */
+	GUARD_LENGTH = 1 << 20,    /* of a text, a blob or a row */
 	GUARD_STATEMENT = 1 << 20, /* of a statement */
 };
 

@@ -3,6 +3,11 @@
 
 #include <stdio.h>
 
+#include "sql/guard.h"
+
+/* A stack of long names is cut: SQLite refuses texts beyond GUARD_LENGTH. */
+enum { STACK_TEXT_MAX = GUARD_LENGTH / 2 };
+
 static const struct view_frame *site_frame(const struct sql *sql, uint32_t stack_id,
 					   uint32_t *ret_cursor)
 {
@@ -53,7 +58,7 @@ void site_put_stack(struct text *text, const struct sql *sql, uint32_t stack_id,
 	const struct view_frame *frame = site_frame(sql, stack_id, &cursor);
 	for (uint64_t i = 0; frame; i++, frame = view_next_frame(sql->data, &cursor)) {
 		text_put(text, i ? " < " : "");
-		if (limit > 0 && i == limit) {
+		if ((limit > 0 && i == limit) || text->length > STACK_TEXT_MAX) {
 			text_put(text, "...");
 			return;
 		}

@@ -13,7 +13,7 @@
 #include "sql/tables.h"
 #include "sql/vtab.h"
 
-enum { MEMORY_DEFAULT = 128 << 20, PROGRESS_STEPS = 20000, COLUMNS_MAX = 200 };
+enum { MEMORY_DEFAULT = 128 << 20, PROGRESS_STEPS = 1000, COLUMNS_MAX = 200 };
 
 static int select_section(struct sql *sql, struct tm_error *err)
 {

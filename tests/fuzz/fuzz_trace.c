@@ -9,13 +9,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/io.h"
 #include "base/memory.h"
 #include "fuzz/fuzz.h"
-#include "trace/block.h"
+#include "fuzz/seal.h"
 #include "trace/trace.h"
 
 enum { EVENTS_READ = 1 << 20 };
@@ -118,46 +116,12 @@ static void read_trace(const uint8_t *data, size_t size)
 	close(fd);
 }
 
-/* Make the checksums of the blocks from offset on right. */
-static void seal_blocks(uint8_t *data, size_t size, uint64_t offset, uint64_t file_id)
-{
-	struct format_block_header header;
-	while (offset < size && size - offset > sizeof header) {
-		memcpy(&header, data + offset, sizeof header);
-		size_t room = size - (size_t)offset - sizeof header;
-		header.magic = FORMAT_BLOCK_MAGIC;
-		if (header.stored_bytes > room)
-			header.stored_bytes = (uint32_t)room;
-		if (!(header.flags & FORMAT_COMPRESSED))
-			header.raw_bytes = header.stored_bytes;
-		header.payload_checksum = (uint32_t)XXH3_64bits_withSeed(
-			data + offset + sizeof header, header.stored_bytes, file_id);
-		header.header_checksum = XXH3_64bits_withSeed(
-			&header, offsetof(struct format_block_header, header_checksum), file_id);
-		memcpy(data + offset, &header, sizeof header);
-		offset = block_end(offset, &header);
-	}
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct format_file_header header;
 	read_trace(data, size);
-	if (size < sizeof header)
-		return 0;
-	uint8_t *copy = tm_alloc(size);
-	if (!copy)
-		return 0;
-	memcpy(copy, data, size);
-	memcpy(&header, copy, sizeof header);
-	uint64_t journal_offset = header.journal_offset;
-	block_file_header_init(&header, header.file_id);
-	header.journal_offset = journal_offset;
-	memcpy(copy, &header, sizeof header);
-	seal_blocks(copy, size, sizeof header, header.file_id);
-	if (journal_offset >= sizeof header && journal_offset % FORMAT_ALIGN == 0)
-		seal_blocks(copy, size, journal_offset, header.file_id);
-	read_trace(copy, size);
+	uint8_t *copy = seal_copy(data, size);
+	if (copy)
+		read_trace(copy, size);
 	tm_free(copy);
 	return 0;
 }

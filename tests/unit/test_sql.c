@@ -415,13 +415,12 @@ static void limits_hold(void)
 	shop_make(&shop, 100);
 	struct sql *sql = open_shop(&shop, 0);
 	CHECK_EQ_I64(ask_for(sql, "SELECT zeroblob(1000000000)", &answer, &err), -E2BIG);
-	CHECK_EQ_I64(
-		ask_for(sql,
-			"WITH RECURSIVE c(x, t) AS (SELECT 1, hex(zeroblob(8000000)) UNION ALL "
-			"SELECT x + 1, hex(zeroblob(8000000)) FROM c WHERE x < 100) "
-			"SELECT count(*), group_concat(t) FROM c",
-			&answer, &err),
-		-E2BIG);
+	CHECK_EQ_I64(ask_for(sql,
+			     "WITH RECURSIVE c(x, t) AS (SELECT 1, hex(zeroblob(200000)) UNION ALL "
+			     "SELECT x + 1, hex(zeroblob(200000)) FROM c WHERE x < 100) "
+			     "SELECT count(*), group_concat(t) FROM c",
+			     &answer, &err),
+		     -E2BIG);
 	/* A mistake is told with its place. */
 	CHECK_EQ_I64(ask_for(sql, "SELECT blok_id FROM blocks", &answer, &err), -EINVAL);
 	CHECK_HAS(err.text, "blok_id");

@@ -201,7 +201,7 @@ static void every_question(void)
 	char *at = strstr(document.data, "\n## Twenty questions\n");
 	REQUIRE(at);
 	for (int number = 1; number <= QUESTIONS; number++) {
-		char head[16];
+		char head[32];
 		snprintf(head, sizeof head, "\n### %d. ", number);
 		at = strstr(at, head);
 		REQUIRE(at);

@@ -1,0 +1,10 @@
+ATTACH 'x' AS y; PRAGMA journal_mode = DELETE; SELECT load_extension('x');
+SELECT zeroblob(999999999), randomblob(-1), printf('%*c', 2000000000, 'x');
+WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c;
+SELECT stack_text(-1), stack_text(1, -1), function_of(4294967296), bucket(-9223372036854775808, 3);
+SELECT * FROM blocks WHERE size IN (1, 'x', NULL, 0.5, x'00') AND site IN ('a', NULL, 1, 'main');
+SELECT * FROM events WHERE time_ns > 9223372036854775807 AND time_ns < -9223372036854775808;
+SELECT * FROM stacks WHERE stack_id BETWEEN -5 AND 1e300 OR stack_id = '1';
+SELECT human_bytes(1e300), human_time(-9223372036854775808), seconds('x'), bucket_log2(9223372036854775807);
+SELECT * FROM frames f, frames g, blocks b, events e WHERE f.stack_id = g.stack_id;
+EXPLAIN QUERY PLAN SELECT * FROM blocks ORDER BY free_ns DESC, block_id LIMIT 3 OFFSET 2;
