@@ -19,7 +19,7 @@
 #include "sql/sql.h"
 #include "trace/format.h"
 
-enum { QUERY_NS = 200000000, ROWS = 100000, SMALL_MEMORY = 1 };
+enum { QUERY_NS = 50000000, ROWS = 100000, SMALL_MEMORY = 1 };
 
 /* So that no value is optimised away. */
 static volatile uint64_t seen;
