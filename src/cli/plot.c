@@ -13,11 +13,11 @@ struct plot_text plot_bar(uint64_t value, uint64_t largest, unsigned columns)
 		columns = PLOT_BAR_MAX;
 	if (!value || !largest)
 		return bar;
+	if (value > largest)
+		value = largest;
 	unsigned eighths = (unsigned)((double)value / (double)largest * columns * 8 + 0.5);
 	if (!eighths)
 		eighths = 1;
-	if (eighths > columns * 8)
-		eighths = columns * 8;
 	for (unsigned i = 0; i < eighths / 8; i++)
 		strcat(bar.text, "█");
 	strcat(bar.text, parts[eighths % 8]);

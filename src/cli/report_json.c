@@ -7,6 +7,7 @@
 
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
+#include "cli/report_totals.h"
 
 static void put_text(struct json *json, const char *key, const char *text)
 {
@@ -126,6 +127,29 @@ static void put_rss(const struct view_rss *rss, struct json *json)
 	json_end(json);
 }
 
+/* Of attached recordings: what is live at detach, by age. */
+static int put_ages(const struct report *report, struct json *json, struct tm_error *err)
+{
+	struct report_age ages[REPORT_AGES];
+	if (!report_is_attached(report)) {
+		json_null(json, "ages");
+		return 0;
+	}
+	int code = report_ages(report, ages, err);
+	if (code)
+		return code;
+	json_begin_array(json, "ages");
+	for (size_t i = 0; i < REPORT_AGES; i++) {
+		json_begin_object(json, NULL);
+		put_json_known(json, "below_ns", ages[i].below_ns != UINT64_MAX, ages[i].below_ns);
+		json_u64(json, "unfreed_allocations", ages[i].blocks);
+		json_u64(json, "unfreed_bytes", ages[i].bytes);
+		json_end(json);
+	}
+	json_end(json);
+	return 0;
+}
+
 /* What the figures below are of. */
 static void put_selection(const struct report *report, struct json *json)
 {
@@ -183,8 +207,10 @@ int report_json(const struct report *report, struct json *json, struct tm_error 
 	put_totals(report, json);
 	put_recording(report, json);
 	put_rss(&report->rss, json);
+	int code = put_ages(report, json, err);
 	put_selection(report, json);
-	int code = put_sections(report, json, err);
+	if (!code)
+		code = put_sections(report, json, err);
 	if (!code && report->options->stacks)
 		report_stacks_json(report, json);
 	json_u64(json, "bytes_read", trace_reader_bytes_read(report->reader));

@@ -177,10 +177,10 @@ const char *report_live_words(const struct report *report)
 		return "live then";
 	if (options->to)
 		return "live at the end of the range";
-	if (cause == TRACE_END_DETACHED ||
-	    (report_is_attached(report) && cause != TRACE_END_UNKNOWN))
+	if (cause == TRACE_END_DETACHED)
 		return "live at detach";
-	if (cause == TRACE_END_STOPPED || cause == TRACE_END_AGENT_OFF ||
+	if ((report_is_attached(report) && cause != TRACE_END_UNKNOWN) ||
+	    cause == TRACE_END_STOPPED || cause == TRACE_END_AGENT_OFF ||
 	    cause == TRACE_END_DISK_FULL)
 		return "live at the end of the recording";
 	if (cause == TRACE_END_UNKNOWN)

@@ -96,7 +96,8 @@ static void write_empty(struct trace_writer *writer)
 	REQUIRE(trace_writer_end(writer, &ended) == 0);
 }
 
-static void write_section(struct trace_writer *writer, const struct trace_end *end)
+static void write_section(struct trace_writer *writer, const struct trace_meta *about,
+			  const struct trace_end *end)
 {
 	struct model *model;
 	struct trace_event batch[EVENTS];
@@ -110,7 +111,7 @@ static void write_section(struct trace_writer *writer, const struct trace_end *e
 	memcpy(batch, events, sizeof batch);
 	REQUIRE(model_apply(model, batch, EVENTS, NULL) == 0);
 	model_apply_sample(model, &sample);
-	REQUIRE(trace_writer_begin(writer, &meta) == 0);
+	REQUIRE(trace_writer_begin(writer, about) == 0);
 	REQUIRE(trace_writer_module(writer, &module) == 0);
 	REQUIRE(trace_writer_thread(writer, &thread) == 0);
 	REQUIRE(trace_writer_stacks(writer, stacks, 3) == 0);
@@ -140,7 +141,8 @@ static void teardown(struct stage *stage)
 	CHECK_EQ_I64(system(command), 0);
 }
 
-static void write_trace(struct stage *stage, const struct trace_end *end, unsigned sections)
+static void write_trace_of(struct stage *stage, const struct trace_meta *about,
+			   const struct trace_end *end, unsigned sections)
 {
 	struct trace_writer *writer;
 	struct trace_writer_options options = {.addresses = true};
@@ -150,8 +152,13 @@ static void write_trace(struct stage *stage, const struct trace_end *end, unsign
 	if (!sections)
 		write_empty(writer);
 	for (unsigned i = 0; i < sections; i++)
-		write_section(writer, i + 1 < sections ? &ended : end);
+		write_section(writer, about, i + 1 < sections ? &ended : end);
 	REQUIRE(trace_writer_close(writer, NULL) == 0);
+}
+
+static void write_trace(struct stage *stage, const struct trace_end *end, unsigned sections)
+{
+	write_trace_of(stage, &meta, end, sections);
 }
 
 /* Runs the command with its streams in files. Returns the exit status. */
@@ -425,7 +432,40 @@ static void closed_streams(void)
 	teardown(&stage);
 }
 
+static void attached(void)
+{
+	struct stage stage;
+	struct trace_meta about = meta;
+	struct trace_end end = ended;
+	setup(&stage);
+	about.source = "attach";
+	end.cause = TRACE_END_DETACHED;
+	write_trace_of(&stage, &about, &end, 1);
+	CHECK_EQ_I64(REPORT(&stage, stage.path), 0);
+	has(&stage, "live         300 B in 1 block (live at detach)");
+	has(&stage, "younger than 1 s  300 B  1  block");
+	has(&stage, "freed older  0 frees of blocks older than the recording");
+	has(&stage, "Sites by what was live at detach");
+	has(&stage, "1 block live at detach");
+	CHECK(!strstr(text_string(&stage.out), "unfreed"));
+	CHECK_EQ_I64(REPORT(&stage, "--mode", "live", "--tree", stage.path), 0);
+	has(&stage, "what was live at detach: 300 B");
+	CHECK(!strstr(text_string(&stage.out), "unfreed"));
+	/* Born 4999 us before the last event: in the first second. */
+	CHECK_EQ_I64(REPORT(&stage, "--json", stage.path), 0);
+	has(&stage, "\"below_ns\": 1000000000,\n      \"unfreed_allocations\": 1,\n      "
+		    "\"unfreed_bytes\": 300");
+	/* The program ended while we watched. */
+	CHECK_EQ_I64(unlink(stage.path), 0);
+	write_trace_of(&stage, &about, &ended, 1);
+	CHECK_EQ_I64(REPORT(&stage, stage.path), 0);
+	has(&stage, "(live at the end of the recording)");
+	CHECK(!strstr(text_string(&stage.out), "unfreed"));
+	teardown(&stage);
+}
+
 static const struct tap_case cases[] = {
+	{.name = "an attached recording calls nothing unfreed", .run = attached},
 	{.name = "the report for people has the right figures", .run = text},
 	{.name = "the report for scripts has every promised key", .run = json},
 	{.name = "every stack is printed with its figures", .run = stack_lines},
