@@ -52,6 +52,18 @@ static void add_live(uint64_t *blocks, uint64_t *bytes, const struct walk_block 
 	*bytes += lives ? block->size_bytes : 0;
 }
 
+/* An end by this thread; modulo 2^64, as one that a failed realloc takes back counts -1. */
+static void add_freer(struct scan *scan, const struct walk_block *block, uint32_t thread_id,
+		      uint64_t count)
+{
+	if (thread_id >= scan->section->thread_count)
+		return;
+	struct query_thread *thread = &scan->threads[thread_id];
+	thread->frees += count;
+	thread->freed_bytes += count * block->size_bytes;
+	thread->foreign_frees += thread_id != block->thread_id ? count : 0;
+}
+
 static void add_thread(struct scan *scan, const struct walk_block *block,
 		       const struct walk_end *end, bool lives_at_end)
 {
@@ -62,11 +74,16 @@ static void add_thread(struct scan *scan, const struct walk_block *block,
 			 in_range(scan, block->birth_event));
 		add_live(&thread->end_blocks, &thread->end_bytes, block, lives_at_end);
 	}
-	if (in_range(scan, end->event) && end->thread_id < count && end->op != TRACE_FREE_UNSEEN) {
-		struct query_thread *thread = &scan->threads[end->thread_id];
-		add_live(&thread->frees, &thread->freed_bytes, block, true);
-		thread->foreign_frees += end->thread_id != block->thread_id;
-		thread->temporary += end->is_temporary;
+	if (in_range(scan, end->event) && end->op != TRACE_FREE_UNSEEN) {
+		add_freer(scan, block, end->thread_id, 1);
+		if (end->thread_id < count)
+			scan->threads[end->thread_id].temporary += end->is_temporary;
+	}
+	for (size_t i = 0; block->absent && i < scan->walk.gap_count; i++) {
+		const struct walk_gap *gap = &scan->walk.gaps[i];
+		if (gap->block_id == block->block_id && gap->cut != WALK_CUT_PEAK)
+			add_freer(scan, block, gap->thread_id,
+				  gap->cut == WALK_CUT_END ? 1 : UINT64_MAX);
 	}
 }
 
@@ -191,6 +208,11 @@ static int run(struct scan *scan)
 	return rc;
 }
 
+static uint64_t at_least_zero(uint64_t net)
+{
+	return net > UINT64_MAX / 2 ? 0 : net;
+}
+
 static int finish(struct scan *scan)
 {
 	struct query_answer *answer = scan->answer;
@@ -202,7 +224,11 @@ static int finish(struct scan *scan)
 		size_t count = 0;
 		for (size_t i = 0; i < scan->section->thread_count; i++) {
 			struct query_thread thread = scan->threads[i];
-			if (thread.allocations || thread.frees || thread.end_blocks)
+			thread.frees = at_least_zero(thread.frees);
+			thread.freed_bytes = at_least_zero(thread.freed_bytes);
+			thread.foreign_frees = at_least_zero(thread.foreign_frees);
+			if (thread.allocations || thread.frees || thread.freed_bytes ||
+			    thread.end_blocks)
 				scan->threads[count++] = thread;
 		}
 		answer->threads = scan->threads;

@@ -259,7 +259,11 @@ static int add_gap(struct walk *walk, struct walk_thread *thread, unsigned cut)
 		return -ENOMEM;
 	walk->gaps = gaps;
 	walk->gaps[walk->gap_count++] = (struct walk_gap){
-		.block_id = thread->block.block_id, .held_ns = thread->end.time_ns, .cut = cut};
+		.block_id = thread->block.block_id,
+		.held_ns = thread->end.time_ns,
+		.thread_id = thread->end.thread_id,
+		.cut = cut,
+	};
 	thread->block.absent |= (uint8_t)(1u << cut);
 	return 0;
 }

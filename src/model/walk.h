@@ -40,6 +40,7 @@ struct walk_end {
 /* A failed realloc held a block at a cut: rare, so kept beside the blocks. */
 struct walk_gap {
 	uint64_t block_id, held_ns; /* since when */
+	uint32_t thread_id;
 	unsigned cut;
 };
 

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random runs, random ranges, random filters: what the query code answers, by
+ * aggregates and by scan, is what the slow and obvious reference answers.
+ *
+ * TIDEMARK_QUERY_RUNS sets how many runs there are (each asks many questions).
+ */
+#include "harness/tap.h"
+#include "model/query.h"
+#include "model_reference.h"
+#include "query_reference.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RUNS = 40, QUESTIONS = 64, RUN_EVENTS = 1500 };
+
+struct recording {
+	char path[64];
+	struct ref_model *ref; /* says which block each event is about */
+	struct ref_source source;
+	struct qref_run *run;
+	struct model *model;
+	struct trace_writer *writer;
+	uint64_t births;
+	unsigned cut_each, seal_each;
+	struct trace_reader *reader;
+	struct query_section *section;
+};
+
+static uint64_t some(struct recording *rec, uint64_t below)
+{
+	return ref_random(&rec->source, below);
+}
+
+/* ---- recording ---- */
+
+static void write_tables(struct recording *rec)
+{
+	struct trace_meta meta = {.tool_version = "0",
+				  .program = "/bin/x",
+				  .command = "x",
+				  .host = "h",
+				  .mode = "exact",
+				  .source = "run",
+				  .clock = "tsc",
+				  .page_bytes = 4096,
+				  .addresses = true};
+	REQUIRE(trace_writer_begin(rec->writer, &meta) == 0);
+	for (uint32_t i = 1; i < QREF_STACKS; i++) {
+		struct trace_stack stack = {.parent_id = qref_parent_of(i), .pc = 0x1000 + i};
+		REQUIRE(trace_writer_stacks(rec->writer, &stack, 1) == 0);
+	}
+	for (uint32_t i = 0; i < QREF_THREADS; i++) {
+		struct trace_thread thread = {.thread_id = i, .tid = 100 + i, .end_ns = UINT64_MAX};
+		snprintf(thread.name, sizeof thread.name, "t%u", i);
+		REQUIRE(trace_writer_thread(rec->writer, &thread) == 0);
+	}
+}
+
+static void start(struct recording *rec, uint64_t seed)
+{
+	*rec = (struct recording){
+		.path = "/tmp/tidemark-test-query-XXXXXX",
+		.ref = ref_new(),
+		.source = {.random = seed * 77 + 5, .honest = true},
+		.run = qref_new(),
+	};
+	rec->source.addresses = 8u << some(rec, 7);
+	rec->cut_each = 1 + (unsigned)some(rec, 12);
+	rec->seal_each = 1 + (unsigned)some(rec, 8);
+	int fd = mkstemp(rec->path);
+	REQUIRE(fd >= 0);
+	struct trace_writer_options options = {.addresses = seed % 4 != 0};
+	REQUIRE(trace_writer_open(fd, &options, &rec->writer, NULL) == 0);
+	REQUIRE(model_new(NULL, &rec->model, NULL) == 0);
+	write_tables(rec);
+}
+
+static void cut_slice(struct recording *rec)
+{
+	struct trace_slice slice;
+	REQUIRE(model_slice_take(rec->model, &slice, NULL) == 0);
+	REQUIRE(trace_writer_slice(rec->writer, &slice) == 0);
+	ref_next_slice(rec->ref);
+}
+
+static void add_batch(struct recording *rec)
+{
+	struct trace_event batch[130], known;
+	size_t count = 0, limit = 1 + some(rec, 100);
+	while (count < limit) {
+		size_t made = ref_make(&rec->source, rec->ref, &batch[count]);
+		for (size_t i = 0; i < made; i++, count++) {
+			struct trace_event *event = &batch[count];
+			if (event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC)
+				event->api = (uint8_t)some(rec, 5);
+			ref_apply(rec->ref, event, &known);
+			known.time_ns = event->time_ns;
+			qref_add(rec->run, &known);
+			rec->births += event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
+		}
+	}
+	REQUIRE(model_apply(rec->model, batch, count, NULL) == 0);
+	REQUIRE(trace_writer_events(rec->writer, batch, count) == 0);
+}
+
+static void record(struct recording *rec, uint64_t events)
+{
+	while (rec->run->event_count < events) {
+		add_batch(rec);
+		if (some(rec, rec->seal_each) == 0)
+			REQUIRE(trace_writer_skip(rec->writer, rec->run->event_count,
+						  rec->births) == 0);
+		if (some(rec, rec->cut_each) == 0 && rec->ref->slice_id < REF_SLICES - 2)
+			cut_slice(rec);
+	}
+	if (some(rec, 3)) /* else events stay without a slice */
+		cut_slice(rec);
+	struct trace_end end = {.cause = TRACE_END_EXIT};
+	REQUIRE(trace_writer_end(rec->writer, &end) == 0);
+	REQUIRE(trace_writer_close(rec->writer, NULL) == 0);
+	struct tm_error err;
+	REQUIRE(trace_reader_open(rec->path, &rec->reader, &err) == 0);
+	if (!CHECK(query_open(rec->reader, NULL, &rec->section, &err) == 0)) {
+		tap_note("%s", err.text);
+		tap_stop();
+	}
+	unlink(rec->path);
+}
+
+static void finish(struct recording *rec)
+{
+	query_close(rec->section);
+	trace_reader_close(rec->reader);
+	model_free(rec->model);
+	ref_free(rec->ref);
+	qref_free(rec->run);
+}
+
+/* ---- filters ---- */
+
+static bool name_frame(void *ctx, uint32_t stack_id, size_t index, struct filter_frame *ret)
+{
+	static char functions[QREF_STACKS][8], files[QREF_STACKS][16], modules[QREF_STACKS][24];
+	(void)ctx;
+	if (index > 0 || stack_id == 0)
+		return false;
+	snprintf(functions[stack_id], 8, "f%u", qref_function_of(stack_id));
+	snprintf(files[stack_id], 16, "src/d%u.c", qref_file_of(stack_id));
+	snprintf(modules[stack_id], 24, "/usr/lib/lib%u.so", qref_module_of(stack_id));
+	*ret = (struct filter_frame){.function = functions[stack_id],
+				     .file = files[stack_id],
+				     .module = modules[stack_id],
+				     .is_allocator = qref_is_allocator(stack_id)};
+	return true;
+}
+
+static void some_bounds(struct recording *rec, struct qref_term *term)
+{
+	uint64_t most = rec->run->duration_us + 2;
+	uint64_t scale = some(rec, 3) ? most >> some(rec, 16) : most;
+	if (term->what == QREF_SIZE)
+		scale = 1ull << some(rec, 22);
+	term->low = some(rec, scale + 1);
+	term->high = some(rec, 3) ? term->low + some(rec, scale + 1) : UINT64_MAX;
+	if (term->what == QREF_ADDRESS) {
+		term->low = 0x7f0000001000ull + some(rec, 16 * (uint64_t)rec->source.addresses);
+		term->high = term->low + some(rec, 200);
+	}
+}
+
+static void some_filter(struct recording *rec, struct qref_filter *filter, bool names_only)
+{
+	*filter = (struct qref_filter){.count = some(rec, QREF_TERMS - 1)};
+	for (size_t i = 0; i < filter->count; i++) {
+		struct qref_term *term = &filter->terms[i];
+		term->what = (enum qref_what)some(rec, names_only ? QREF_THREAD : QREF_WHAT_COUNT);
+		term->number = term->what == QREF_FUNCTION || term->what == QREF_SITE
+				       ? some(rec, 12)
+				       : some(rec, 5);
+		term->negated = some(rec, 3) == 0;
+		term->is_or = some(rec, 2);
+		if (term->what >= QREF_SIZE && term->what < QREF_API)
+			some_bounds(rec, term);
+	}
+}
+
+/* ---- comparing ---- */
+
+static bool check_figures(const struct query_figures *got, const struct qref_figures *want)
+{
+	const uint64_t have[] = {got->allocations,  got->allocated_bytes, got->frees,
+				 got->freed_bytes,  got->temporary,       got->failed,
+				 got->start_blocks, got->start_bytes,     got->end_blocks,
+				 got->end_bytes,    got->kept_blocks,     got->kept_bytes,
+				 got->peak_blocks,  got->peak_bytes};
+	_Static_assert(sizeof have == sizeof *want, "the same figures in the same order");
+	if (!memcmp(have, want, sizeof have))
+		return true;
+	uint64_t all[sizeof have / sizeof have[0]];
+	memcpy(all, want, sizeof all);
+	for (size_t i = 0; i < sizeof have / sizeof have[0]; i++)
+		if (have[i] != all[i])
+			tap_note("figure %zu is %llu, not %llu", i, (unsigned long long)have[i],
+				 (unsigned long long)all[i]);
+	return false;
+}
+
+static bool check_rows(const struct query_answer *got, const struct qref_answer *want)
+{
+	size_t next = 0;
+	for (uint32_t s = 0; s < QREF_STACKS; s++) {
+		struct query_figures none = {0};
+		const struct query_figures *row = &none;
+		if (next < got->row_count && got->rows[next].stack_id == s)
+			row = &got->rows[next++].figures;
+		if (!check_figures(row, &want->stacks[s])) {
+			tap_note("stack %u", s);
+			return false;
+		}
+	}
+	return CHECK_EQ_U64(next, got->row_count) && check_figures(&got->totals, &want->totals);
+}
+
+static bool check_buckets(const struct query_bucket *got, size_t count,
+			  const int64_t want[QREF_STACKS][TRACE_BUCKETS])
+{
+	size_t next = 0;
+	for (uint32_t s = 0; s < QREF_STACKS; s++) {
+		for (uint32_t b = 0; b < TRACE_BUCKETS; b++) {
+			uint64_t have = 0;
+			if (next < count && got[next].stack_id == s && got[next].bucket == b)
+				have = got[next++].count;
+			if (have != (want[s][b] > 0 ? (uint64_t)want[s][b] : 0)) {
+				tap_note("stack %u bucket %u: %llu, not %lld", s, b,
+					 (unsigned long long)have, (long long)want[s][b]);
+				return false;
+			}
+		}
+	}
+	return next == count;
+}
+
+static bool check_threads(const struct query_answer *got, const struct qref_answer *want)
+{
+	struct qref_thread all[QREF_THREADS] = {{0}};
+	for (size_t i = 0; i < got->thread_count; i++) {
+		const struct query_thread *t = &got->threads[i];
+		if (!CHECK(t->thread_id < QREF_THREADS))
+			return false;
+		all[t->thread_id] = (struct qref_thread){t->allocations,
+							 t->allocated_bytes,
+							 (int64_t)t->frees,
+							 (int64_t)t->freed_bytes,
+							 (int64_t)t->foreign_frees,
+							 t->temporary,
+							 t->end_blocks,
+							 t->end_bytes};
+	}
+	return !memcmp(all, want->threads, sizeof all);
+}
+
+static bool check_answer(const struct query_answer *got, const struct qref_answer *want,
+			 unsigned wanted)
+{
+	bool good = CHECK_EQ_U64(got->first_event, want->first) &&
+		    CHECK_EQ_U64(got->event_count, want->end - want->first) &&
+		    CHECK(check_rows(got, want)) &&
+		    CHECK(check_buckets(got->sizes, got->size_count, want->sizes)) &&
+		    CHECK(check_buckets(got->lives, got->life_count, want->lives)) &&
+		    CHECK_EQ_U64(got->peak_bytes, want->peak_bytes) &&
+		    CHECK_EQ_U64(got->peak_blocks, want->peak_blocks) &&
+		    CHECK_EQ_U64(got->peak_time_ns, want->peak_us * 1000);
+	if (good && wanted & QUERY_THREADS)
+		good = CHECK(check_threads(got, want));
+	return good;
+}
+
+/* ---- questions ---- */
+
+static uint64_t some_moment(struct recording *rec)
+{
+	const struct qref_run *run = rec->run;
+	uint64_t at = run->events[some(rec, run->event_count)].time_ns / 1000;
+	switch (some(rec, 8)) {
+	case 0:
+		return 0;
+	case 1:
+		return run->duration_us;
+	case 2:
+		return at + 1;
+	case 3:
+		return at ? at - 1 : 0;
+	default:
+		return at;
+	}
+}
+
+static bool ask(struct recording *rec, const struct query *query, const struct qref_answer *want)
+{
+	struct query_answer got;
+	struct tm_error err;
+	if (!CHECK(query_ask(rec->section, query, &got, &err) == 0)) {
+		tap_note("%s", err.text);
+		return false;
+	}
+	bool good = check_answer(&got, want, query->want);
+	if (!query->filter || !filter_needs_blocks(query->filter))
+		good &= CHECK(query->by_scan || query->want & QUERY_THREADS ||
+			      got.way <= QUERY_FROM_SCAN);
+	query_answer_done(&got);
+	return good;
+}
+
+static bool question(struct recording *rec)
+{
+	uint64_t a = some_moment(rec), b = some_moment(rec);
+	struct query query = {.from_ns = 1000 * (a < b ? a : b), .to_ns = 1000 * (a < b ? b : a)};
+	static struct qref_answer want;
+	struct qref_filter terms;
+	char text[1024];
+	struct filter *filter = NULL;
+	struct filter_bound *bound = NULL;
+	struct filter_names names = {.frame = name_frame};
+	struct tm_error err;
+	some_filter(rec, &terms, some(rec, 2));
+	qref_filter_text(&terms, text);
+	REQUIRE(filter_parse(text, &filter, NULL, &err) == 0);
+	REQUIRE(query_bind(rec->section, filter, &names, &bound, &err) == 0);
+	qref_ask(rec->run, query.from_ns / 1000, query.to_ns / 1000, &terms, &want);
+	query.filter = terms.count || some(rec, 2) ? bound : NULL;
+	query.want = QUERY_ALL & ~(unsigned)QUERY_THREADS;
+	bool good = ask(rec, &query, &want);
+	query.by_scan = true;
+	query.want = QUERY_ALL;
+	good = good && ask(rec, &query, &want);
+	if (!good)
+		tap_note("from %llu us to %llu us, filter: %s",
+			 (unsigned long long)query.from_ns / 1000,
+			 (unsigned long long)query.to_ns / 1000, text);
+	filter_bound_free(bound);
+	filter_free(filter);
+	return good;
+}
+
+static void ask_all(uint64_t first_seed, uint64_t runs)
+{
+	for (uint64_t seed = first_seed; seed < first_seed + runs; seed++) {
+		struct recording rec;
+		start(&rec, seed);
+		record(&rec, 20 + some(&rec, RUN_EVENTS));
+		bool good = true;
+		for (unsigned i = 0; i < QUESTIONS && good; i++)
+			good = question(&rec);
+		if (!good)
+			tap_note("run %llu", (unsigned long long)seed);
+		finish(&rec);
+		if (!good)
+			return;
+	}
+}
+
+static uint64_t run_count(void)
+{
+	const char *wanted = getenv("TIDEMARK_QUERY_RUNS");
+	return wanted ? strtoull(wanted, NULL, 10) : RUNS;
+}
+
+static void any_question(void)
+{
+	ask_all(1, run_count());
+}
+
+static const struct tap_case cases[] = {
+	{.name = "every figure of any range and filter is right",
+	 .run = any_question,
+	 .seconds = 3000},
+};
+TAP_MAIN(cases)
