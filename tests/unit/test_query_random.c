@@ -26,6 +26,7 @@ struct recording {
 	struct trace_writer *writer;
 	uint64_t births;
 	unsigned cut_each, seal_each;
+	bool addresses;
 	struct trace_reader *reader;
 	struct query_section *section;
 };
@@ -67,13 +68,14 @@ static void start(struct recording *rec, uint64_t seed)
 		.ref = ref_new(),
 		.source = {.random = seed * 77 + 5, .honest = true},
 		.run = qref_new(),
+		.addresses = seed % 4 != 0,
 	};
 	rec->source.addresses = 8u << some(rec, 7);
 	rec->cut_each = 1 + (unsigned)some(rec, 12);
 	rec->seal_each = 1 + (unsigned)some(rec, 8);
 	int fd = mkstemp(rec->path);
 	REQUIRE(fd >= 0);
-	struct trace_writer_options options = {.addresses = seed % 4 != 0};
+	struct trace_writer_options options = {.addresses = rec->addresses};
 	REQUIRE(trace_writer_open(fd, &options, &rec->writer, NULL) == 0);
 	REQUIRE(model_new(NULL, &rec->model, NULL) == 0);
 	write_tables(rec);
@@ -99,6 +101,7 @@ static void add_batch(struct recording *rec)
 				event->api = (uint8_t)some(rec, 5);
 			ref_apply(rec->ref, event, &known);
 			known.time_ns = event->time_ns;
+			known.address = rec->addresses ? event->address : 0;
 			qref_add(rec->run, &known);
 			rec->births += event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
 		}
