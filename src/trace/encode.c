@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/varint.h"
 #include "trace/container.h"
+#include "trace/ends.h"
 #include "trace/foresee.h"
 #include "trace/rows.h"
 
@@ -49,6 +50,7 @@ struct state {
 	uint64_t first_event, first_block_id;
 	uint32_t stack_end, thread_end;
 	struct stream *refs;
+	struct ends *ends; /* of older blocks, in the open block of events */
 	/* Memory for the whole life. */
 	uint32_t epoch, local_room;
 	uint64_t *local; /* per stack id: epoch << 32 | local number */
@@ -62,6 +64,7 @@ struct state {
 
 struct encode {
 	struct state state;
+	struct ends ends;
 	uint8_t *column[COLUMN_COUNT];
 	uint8_t *memory;
 };
@@ -107,6 +110,7 @@ int encode_new(bool addresses, struct encode **ret_encode)
 		encode_free(e);
 		return rc;
 	}
+	e->state.ends = &e->ends;
 	encode_section(e, false, NULL);
 	*ret_encode = e;
 	return 0;
@@ -123,6 +127,7 @@ struct encode *encode_free(struct encode *e)
 	tm_free(e->state.threads);
 	tm_free(e->state.foreseen);
 	tm_free(e->state.local);
+	ends_done(&e->ends);
 	return tm_free(e);
 }
 
@@ -181,6 +186,7 @@ void encode_restart(struct encode *e)
 	foresee_threads_start(s->threads, &s->live);
 	memset(s->foreseen, 0, COLUMN_HISTORIES * sizeof *s->foreseen);
 	s->recent.count = 0;
+	ends_clear(&e->ends);
 	enter_thread(s, 0);
 }
 
@@ -366,8 +372,10 @@ HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned k
 	}
 	*s->end[COLUMN_TOKEN]++ = token;
 	foresee_history_alloc(&s->history, number);
-	if (kind > 1)
+	if (kind > 1) {
+		s->ends->undone += kind == 2;
 		return 0;
+	}
 	if (event->block_id != s->first_block_id + s->born_count)
 		return -EINVAL;
 	if (s->addresses)
@@ -405,6 +413,13 @@ HOT unsigned free_old(struct state *s, const struct trace_event *event)
 {
 	int64_t step = (int64_t)(event->block_id - s->last_old);
 	s->last_old = event->block_id;
+	const struct trace_old_end row = {
+		.block_id = event->block_id,
+		.size_bytes = event->size_bytes,
+		.stack_id = event->stack_id,
+		.is_temporary = event->flags & TRACE_EVENT_TEMPORARY,
+	};
+	ends_add(s->ends, &row);
 	if (event->flags & TRACE_EVENT_OLD && s->refs && stream_bytes(s->refs) < ENCODE_REFS_BYTES)
 		rows_put_ref(s->refs, s->first_event + s->count, event->stack_id,
 			     event->size_bytes);
@@ -525,6 +540,16 @@ void encode_summary(const struct encode *e, struct format_block_header *header)
 	header->end_ns = s->tick * COLUMN_TICK_NS;
 	header->min_size_bytes = s->min_size_bytes;
 	header->max_size_bytes = s->max_size_bytes;
+}
+
+bool encode_ends(const struct encode *e, uint32_t stack_end, struct format_block_header *header,
+		 struct bytes *out)
+{
+	uint32_t events = header->count;
+	if (e->ends.failed)
+		return false;
+	ends_put(out, &e->ends, stack_end, header);
+	return !out->failed && header->count <= events;
 }
 
 void encode_piece(const struct encode *e, bool addresses, uint32_t from[COLUMN_COUNT],

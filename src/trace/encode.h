@@ -38,6 +38,12 @@ bool encode_full(const struct encode *e);
 size_t encode_count(const struct encode *e);
 /* Ordinals, times and sizes of the open block for its header. */
 void encode_summary(const struct encode *e, struct format_block_header *header);
+/*
+ * The payload of the open block's ENDS; *header is that of its EVENTS and changes where the two
+ * differ. False without memory, or if a stack is not below stack_end: there is none then.
+ */
+bool encode_ends(const struct encode *e, uint32_t stack_end, struct format_block_header *header,
+		 struct bytes *out);
 /* The open block's columns that follow *from (how far each had come), and *from moves on. */
 void encode_piece(const struct encode *e, bool addresses, uint32_t from[COLUMN_COUNT],
 		  struct bytes *out);

@@ -45,7 +45,10 @@ enum format_type {
 	FORMAT_REFS = 12,
 	FORMAT_INDEX = 13,
 	FORMAT_SOURCES = 14,
-	FORMAT_TYPE_COUNT = 15,
+	FORMAT_ENDS = 15, /* ends of older blocks in the EVENTS block with the same first_ordinal */
+	FORMAT_SUMS = 16, /* sums over all slices before it */
+	FORMAT_CURVE = 17, /* the facts of slices, without their rows */
+	FORMAT_TYPE_COUNT = 18,
 };
 
 enum {

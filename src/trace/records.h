@@ -190,6 +190,20 @@ struct trace_slice {
 	const struct trace_slice_row *rows; /* borrowed; sorted by stack_id */
 };
 
+/* Sums over the first slices of a section, per stack. Deaths are modulo 2^64, as in slices. */
+struct trace_sum {
+	uint32_t stack_id;
+	uint64_t births, birth_bytes, deaths, death_bytes, temporary, failed;
+	uint64_t peak_count, peak_bytes; /* share of the peak so far */
+};
+
+/* An event that ends a heap block born before the block of events that has it. */
+struct trace_old_end {
+	uint64_t block_id, size_bytes;
+	uint32_t stack_id;
+	bool is_temporary;
+};
+
 /* A resolved frame of a (module, address): stored so that a trace carries its names. */
 struct trace_symbol {
 	uint32_t module_id;

@@ -97,7 +97,8 @@ static void count_unstored(struct sink *s, const struct sink_batch *batch, bool 
 /* Pack one block behind those packed; events that would exceed the limit are left out. */
 static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part *part)
 {
-	bool events = part->header.type == FORMAT_EVENTS || part->header.type == FORMAT_ADDRESSES;
+	bool events = part->header.type == FORMAT_EVENTS || part->header.type == FORMAT_ADDRESSES ||
+		      part->header.type == FORMAT_ENDS;
 	if (events && atomic_load(&s->events_stopped))
 		return;
 	size_t before = s->packed.used;

@@ -29,7 +29,7 @@ enum slice_column {
 	SLICE_COLUMNS,
 };
 
-static void put_facts(struct bytes *out, const struct trace_slice *slice)
+void slices_put_facts(struct bytes *out, const struct trace_slice *slice)
 {
 	const uint64_t facts[] = {
 		slice->slice_id,         slice->start_ns,       slice->end_ns,
@@ -101,7 +101,7 @@ static void put_row(struct bytes *columns, const struct trace_slice *slice,
 void slices_put(struct bytes *out, const struct trace_slice *slice)
 {
 	struct bytes columns[SLICE_COLUMNS] = {0};
-	put_facts(&columns[SLICE_FACTS], slice);
+	slices_put_facts(&columns[SLICE_FACTS], slice);
 	uint32_t last_stack = 0;
 	for (uint32_t i = 0; i < slice->row_count; i++) {
 		put_row(columns, slice, &slice->rows[i], last_stack);
@@ -117,7 +117,7 @@ void slices_put(struct bytes *out, const struct trace_slice *slice)
 		bytes_done(&columns[i]);
 }
 
-static void get_facts(struct span *in, struct trace_slice *slice)
+void slices_get_facts(struct span *in, struct trace_slice *slice)
 {
 	uint64_t *const facts[] = {
 		&slice->start_ns,       &slice->end_ns,         &slice->first_event,
@@ -244,7 +244,7 @@ const char *slices_get(struct span payload, uint32_t stack_count, struct slices_
 	if (!container_get(payload, columns, SLICE_COLUMNS))
 		return "its columns do not fit";
 	r->slice = (struct trace_slice){0};
-	get_facts(&columns[SLICE_FACTS], &r->slice);
+	slices_get_facts(&columns[SLICE_FACTS], &r->slice);
 	const char *wrong = allocate(r, columns);
 	if (!wrong)
 		wrong = get_rows(columns, stack_count, r);

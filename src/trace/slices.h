@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The slice's own numbers, without its rows: what a CURVE block has of each slice. */
+void slices_put_facts(struct bytes *out, const struct trace_slice *slice);
+void slices_get_facts(struct span *in, struct trace_slice *slice);
 /* The whole payload of a SLICE block; out->failed tells lack of memory. */
 void slices_put(struct bytes *out, const struct trace_slice *slice);
 

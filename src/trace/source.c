@@ -154,13 +154,23 @@ uint64_t source_limit(const struct source *s)
 const char *source_type_name(unsigned type)
 {
 	static const char *const names[FORMAT_TYPE_COUNT] = {
-		[FORMAT_BEGIN] = "meta data",       [FORMAT_STACKS] = "stacks",
-		[FORMAT_MODULES] = "modules",       [FORMAT_THREADS] = "threads",
-		[FORMAT_EVENTS] = "events",         [FORMAT_ADDRESSES] = "addresses",
-		[FORMAT_MAPS] = "mapped memory",    [FORMAT_SAMPLES] = "samples",
-		[FORMAT_SLICE] = "aggregates",      [FORMAT_SYMBOLS] = "symbols",
-		[FORMAT_END] = "the section's end", [FORMAT_REFS] = "references",
-		[FORMAT_INDEX] = "the index",       [FORMAT_SOURCES] = "source lines",
+		[FORMAT_BEGIN] = "meta data",
+		[FORMAT_STACKS] = "stacks",
+		[FORMAT_MODULES] = "modules",
+		[FORMAT_THREADS] = "threads",
+		[FORMAT_EVENTS] = "events",
+		[FORMAT_ADDRESSES] = "addresses",
+		[FORMAT_MAPS] = "mapped memory",
+		[FORMAT_SAMPLES] = "samples",
+		[FORMAT_SLICE] = "aggregates",
+		[FORMAT_SYMBOLS] = "symbols",
+		[FORMAT_END] = "the section's end",
+		[FORMAT_REFS] = "references",
+		[FORMAT_INDEX] = "the index",
+		[FORMAT_ENDS] = "ends of blocks",
+		[FORMAT_SUMS] = "sums",
+		[FORMAT_CURVE] = "curves",
+		[FORMAT_SOURCES] = "source lines",
 	};
 	return type < FORMAT_TYPE_COUNT && names[type] ? names[type] : "an unknown kind";
 }

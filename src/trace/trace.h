@@ -40,8 +40,8 @@ int trace_writer_module(struct trace_writer *w, const struct trace_module *modul
 /* Also again, to set name or end_ns. A thread that has events but no record is added nameless. */
 int trace_writer_thread(struct trace_writer *w, const struct trace_thread *thread);
 /*
- * block_id, thread_id, op must be filled; of frees with TRACE_EVENT_OLD stack_id and size_bytes,
- * too. O(count). Waits only while the disk is behind, and then not for ever.
+ * block_id, thread_id, op must be filled; of frees the block's stack_id and size_bytes and
+ * TRACE_EVENT_TEMPORARY, too. O(count). Waits only while the disk is behind, and then not for ever.
  */
 int trace_writer_events(struct trace_writer *w, const struct trace_event *events, size_t count);
 /*
@@ -163,6 +163,20 @@ size_t trace_reader_slice_count(const struct trace_reader *r);
 TM_MUST_CHECK int trace_reader_slice_range(struct trace_reader *r, size_t first, size_t count,
 					   trace_slice_fn fn, void *ctx, struct tm_error *err);
 
+size_t trace_reader_slice_count(const struct trace_reader *r);
+/* One slice. Thread-safe after open and select. */
+TM_MUST_CHECK int trace_reader_slice(struct trace_reader *r, size_t index, trace_slice_fn fn,
+				     void *ctx, struct tm_error *err);
+/* The facts of all slices, without rows; the caller frees *ret (tm_free). Reads few of them. */
+TM_MUST_CHECK int trace_reader_curve(struct trace_reader *r, struct trace_slice **ret,
+				     size_t *ret_count, struct tm_error *err);
+/*
+ * Sums over the first `slices` slices, in order of stack_id; the caller frees *ret. Cost: one block
+ * of sums and the slices after it, which are few. Thread-safe after open and select.
+ */
+TM_MUST_CHECK int trace_reader_sums(struct trace_reader *r, size_t slices, struct trace_sum **ret,
+				    size_t *ret_count, struct tm_error *err);
+
 /* Event blocks: facts from their headers, no payload read. */
 struct trace_event_block {
 	uint64_t first_event, event_count;
@@ -182,3 +196,18 @@ TM_MUST_CHECK int trace_reader_event_block(const struct trace_reader *r, size_t 
  */
 TM_MUST_CHECK int trace_reader_events(struct trace_reader *r, size_t index,
 				      struct trace_event *events, struct tm_error *err);
+/* What belongs to an event block about ends of heap blocks that are older than it. */
+struct trace_ends_facts {
+	uint64_t count;
+	uint64_t lowest_block_id, highest_block_id; /* that end in it; 0 without any */
+	uint64_t undone;                            /* reallocs in the event block that failed */
+};
+/* From headers alone. -ENODATA if the file does not have it: look at older events instead. */
+TM_MUST_CHECK int trace_reader_ends_facts(const struct trace_reader *r, size_t index,
+					  struct trace_ends_facts *ret);
+/*
+ * rows[] has room for the count of facts; they are in the order of their events. -ENODATA,
+ * -EBADMSG. Thread-safe as trace_reader_events().
+ */
+TM_MUST_CHECK int trace_reader_ends(struct trace_reader *r, size_t index,
+				    struct trace_old_end *rows, struct tm_error *err);

@@ -14,6 +14,7 @@
 #include "trace/rows.h"
 #include "trace/sink.h"
 #include "trace/slices.h"
+#include "trace/sums.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,6 +24,8 @@ enum {
 	WRITER_STREAM_BYTES = 1 << 20,  /* a stream that grows beyond this is sealed */
 	WRITER_SYMBOL_BYTES = 4 << 20,  /* a block of symbols ends here */
 	WRITER_JOURNAL_BYTES = 1 << 20, /* a journal beyond this begins anew after a seal */
+	WRITER_SUMS_RATIO = 12,         /* rows of slices for one row of sums, at least */
+	WRITER_SUMS_SLICES = 4,         /* slices between sums, at least */
 };
 
 /* In the order in which they are written: what events refer to comes before them. */
@@ -41,6 +44,11 @@ struct trace_writer {
 	struct stream streams[WRITER_STREAM_COUNT];
 	struct stream symbols, sources; /* empty between calls */
 	struct stream refs;             /* journal only; since the last slice */
+	struct sums sums;               /* over all slices so far */
+	struct bytes curve;             /* facts of the slices since the last sums */
+	uint32_t sums_slices;           /* that the last sums had */
+	uint64_t sums_rows;             /* of slices since the last sums */
+	bool sums_off;                  /* no memory for them: readers do without */
 	bool addresses, open;
 	uint32_t section; /* number of the open one, or of the next */
 	int error;        /* of the producer's half; sticky */
@@ -139,6 +147,20 @@ static void add_columns(struct trace_writer *w, struct sink_batch *batch,
 	}
 }
 
+/* Readers can do without it, so a failure only leaves it out. */
+static void add_ends(struct trace_writer *w, struct sink_batch *batch)
+{
+	const struct stream *stacks = &w->streams[WRITER_STACKS];
+	uint32_t stack_end = (uint32_t)(stacks->first_ordinal + stacks->count + 1);
+	struct sink_part *part = sink_batch_add(batch, FORMAT_ENDS, w->section);
+	encode_summary(w->encode, &part->header);
+	part->header.flags = 0;
+	if (encode_ends(w->encode, stack_end, &part->header, &part->raw))
+		return;
+	bytes_done(&part->raw);
+	batch->count--;
+}
+
 /* A batch with all that is in the streams, or NULL. */
 static struct sink_batch *seal_streams(struct trace_writer *w)
 {
@@ -155,6 +177,7 @@ static struct sink_batch *seal_all(struct trace_writer *w)
 		return batch;
 	uint32_t from[COLUMN_COUNT] = {0};
 	add_columns(w, batch, from);
+	add_ends(w, batch);
 	encode_restart(w->encode);
 	w->journal_events = 0;
 	memset(w->journal_from, 0, sizeof w->journal_from);
@@ -180,6 +203,15 @@ static int put_payload(struct trace_writer *w, struct sink_batch *batch, struct 
 	return sink_put(w->sink, batch);
 }
 
+static void forget_sums(struct trace_writer *w)
+{
+	sums_done(&w->sums);
+	bytes_done(&w->curve);
+	w->sums_slices = 0;
+	w->sums_rows = 0;
+	w->sums_off = false;
+}
+
 int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 {
 	if (w->open && w->error == 0)
@@ -192,6 +224,7 @@ int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 	stream_section(&w->sources);
 	stream_section(&w->refs);
 	encode_section(w->encode, meta->free_stacks, &w->refs);
+	forget_sums(w);
 	w->open = true;
 	w->journal_stale = true;
 	struct sink_batch *batch = sink_batch_new();
@@ -276,6 +309,45 @@ int trace_writer_skip(struct trace_writer *w, uint64_t event, uint64_t block_id)
 	return rc;
 }
 
+static void add_sums(struct trace_writer *w, struct sink_batch *batch)
+{
+	uint32_t slices = w->sums.slices - w->sums_slices;
+	if (w->sums_off || slices < WRITER_SUMS_SLICES)
+		return;
+	struct sink_part *part = sink_batch_add(batch, FORMAT_CURVE, w->section);
+	part->header.first_ordinal = w->sums_slices;
+	part->header.count = slices;
+	bytes_put(&part->raw, w->curve.data, w->curve.used);
+	part = sink_batch_add(batch, FORMAT_SUMS, w->section);
+	part->header.first_ordinal = w->sums.slices;
+	part->header.count = (uint32_t)w->sums.count;
+	sums_put(&part->raw, &w->sums);
+	if (part->raw.failed) { /* readers can do without */
+		bytes_done(&part->raw);
+		batch->count--;
+	}
+	w->sums_slices = w->sums.slices;
+	w->sums_rows = 0;
+	w->curve.used = 0;
+}
+
+/* So seldom that they stay small beside the slices, so often that few slices are between. */
+static void count_slice(struct trace_writer *w, const struct trace_slice *slice,
+			struct sink_batch *batch)
+{
+	if (w->sums_off)
+		return;
+	if (slice->slice_id != w->sums.slices || sums_add(&w->sums, slice)) {
+		w->sums_off = true;
+		return;
+	}
+	slices_put_facts(&w->curve, slice);
+	w->sums_rows += slice->row_count;
+	w->sums_off = w->curve.failed;
+	if (w->sums_rows >= WRITER_SUMS_RATIO * w->sums.count)
+		add_sums(w, batch);
+}
+
 int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 {
 	if (check_open(w) < 0)
@@ -289,6 +361,8 @@ int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 	part->header.start_ns = slice->start_ns;
 	part->header.end_ns = slice->end_ns;
 	slices_put(&part->raw, slice);
+	if (!part->raw.failed)
+		count_slice(w, slice, batch);
 	stream_restart(&w->refs);
 	w->journal_stale = true;
 	return put_payload(w, batch, part);
@@ -442,6 +516,7 @@ int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 	struct sink_batch *batch = sink_batch_new();
 	if (!batch)
 		return sink_put(w->sink, NULL);
+	add_sums(w, batch);
 	struct sink_part *part = sink_batch_add(batch, FORMAT_END, w->section++);
 	part->header.end_ns = end->duration_ns;
 	rows_put_end(&part->raw, &counted);
@@ -473,6 +548,7 @@ int trace_writer_close(struct trace_writer *w, struct tm_error *err)
 	stream_done(&w->symbols);
 	stream_done(&w->sources);
 	stream_done(&w->refs);
+	forget_sums(w);
 	encode_free(w->encode);
 	tm_free(w);
 	return rc;

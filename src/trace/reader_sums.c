@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slices one by one, the facts of all of them, and sums over the first of them:
+ * from the nearest SUMS block on, so that no reader adds up a whole long run.
+ */
+#include "trace/reader.h"
+
+#include "base/memory.h"
+#include "trace/decode.h"
+#include "trace/ends.h"
+#include "trace/slices.h"
+#include "trace/sums.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static const struct format_index_entry *entry_of(const struct trace_reader *r,
+						 const struct section_group *group)
+{
+	return &r->scan.entries[r->section.members[group->first]];
+}
+
+static int unreadable(const struct trace_reader *r, const struct format_index_entry *entry,
+		      const char *wrong, struct tm_error *err)
+{
+	return tm_fail(err, wrong == decode_no_memory ? -ENOMEM : -EBADMSG,
+		       "'%s': the %s at offset %" PRIu64 " cannot be read: %s", r->source.path,
+		       source_type_name(entry->header.type), entry->offset, wrong);
+}
+
+/* ---- slices ---- */
+
+size_t trace_reader_slice_count(const struct trace_reader *r)
+{
+	return section_count(&r->section, FORMAT_SLICE);
+}
+
+int trace_reader_slice(struct trace_reader *r, size_t index, trace_slice_fn fn, void *ctx,
+		       struct tm_error *err)
+{
+	if (index >= section_count(&r->section, FORMAT_SLICE))
+		return tm_fail(err, -ENOENT, "'%s' has no slice %zu", r->source.path, index);
+	struct slices_reader slices = {0};
+	struct bytes raw = {0};
+	const struct format_index_entry *entry =
+		entry_of(r, section_group(&r->section, FORMAT_SLICE, index));
+	int rc = source_load(&r->source, entry, &raw, err);
+	if (rc == 0) {
+		const char *wrong =
+			slices_get(span_of(raw.data, raw.used), r->stack_count, &slices);
+		if (!wrong && slices.slice.slice_id != index)
+			wrong = "slices are missing before it";
+		rc = wrong ? unreadable(r, entry, wrong, err) : fn(ctx, &slices.slice);
+	}
+	slices_done(&slices);
+	bytes_done(&raw);
+	return rc;
+}
+
+/* ---- facts ---- */
+
+static int copy_facts(void *ctx, const struct trace_slice *slice)
+{
+	struct trace_slice *facts = ctx;
+	*facts = *slice;
+	facts->rows = NULL;
+	return 0;
+}
+
+/* A block of facts; what is wrong with it is found out from the slices themselves. */
+static int load_curve(struct trace_reader *r, const struct section_group *group,
+		      struct trace_slice *facts, size_t count, struct tm_error *err)
+{
+	const struct format_block_header *header = &group->header;
+	struct bytes raw = {0};
+	int rc = source_load(&r->source, entry_of(r, group), &raw, err);
+	struct span in = span_of(raw.data, raw.used);
+	for (uint64_t i = 0; rc == 0 && i < header->count; i++) {
+		struct trace_slice slice = {0};
+		slices_get_facts(&in, &slice);
+		uint64_t index = header->first_ordinal + i;
+		if (in.bad || index >= count || slice.slice_id != index)
+			break;
+		facts[index] = slice;
+	}
+	bytes_done(&raw);
+	return rc == -EBADMSG ? 0 : rc;
+}
+
+int trace_reader_curve(struct trace_reader *r, struct trace_slice **ret, size_t *ret_count,
+		       struct tm_error *err)
+{
+	size_t count = section_count(&r->section, FORMAT_SLICE);
+	struct trace_slice *facts = tm_alloc_array(count + 1, sizeof *facts);
+	if (!facts)
+		return tm_fail(err, -ENOMEM, "There is no memory for the slices of '%s'",
+			       r->source.path);
+	int rc = 0;
+	for (size_t i = 0; i < count; i++)
+		facts[i].slice_id = UINT32_MAX;
+	for (size_t i = 0; i < section_count(&r->section, FORMAT_CURVE) && rc == 0; i++)
+		rc = load_curve(r, section_group(&r->section, FORMAT_CURVE, i), facts, count, err);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		if (facts[i].slice_id != i)
+			rc = trace_reader_slice(r, i, copy_facts, &facts[i], err);
+	}
+	if (rc) {
+		tm_free(facts);
+		return rc;
+	}
+	*ret = facts;
+	*ret_count = count;
+	return 0;
+}
+
+/* ---- sums ---- */
+
+/* The last block of sums over no more than `slices` slices; UINT32_MAX if there is none. */
+static size_t nearest_sums(const struct trace_reader *r, size_t slices, size_t before)
+{
+	for (size_t i = before; i-- > 0;) {
+		if (section_group(&r->section, FORMAT_SUMS, i)->header.first_ordinal <= slices)
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+static int load_sums(struct trace_reader *r, size_t index, struct sums *sums, struct tm_error *err)
+{
+	const struct section_group *group = section_group(&r->section, FORMAT_SUMS, index);
+	const struct format_index_entry *entry = entry_of(r, group);
+	struct bytes raw = {0};
+	int rc = source_load(&r->source, entry, &raw, err);
+	if (rc == 0) {
+		const char *wrong = sums_get(span_of(raw.data, raw.used), r->stack_count, sums);
+		if (!wrong && sums->slices != group->header.first_ordinal)
+			wrong = "it is of other slices";
+		if (wrong)
+			rc = unreadable(r, entry, wrong, err);
+	}
+	bytes_done(&raw);
+	return rc;
+}
+
+static int add_slice(void *ctx, const struct trace_slice *slice)
+{
+	return sums_add(ctx, slice);
+}
+
+/* From the nearest sums that can be read; at worst from the first slice on. */
+static int find_sums(struct trace_reader *r, size_t slices, struct sums *sums, struct tm_error *err)
+{
+	size_t at = section_count(&r->section, FORMAT_SUMS);
+	int rc = 0;
+	while ((at = nearest_sums(r, slices, at)) != SIZE_MAX) {
+		rc = load_sums(r, at, sums, err);
+		if (rc == 0 || rc == -ENOMEM)
+			break;
+		sums_done(sums);
+		rc = 0;
+	}
+	for (size_t i = sums->slices; i < slices && rc == 0; i++)
+		rc = trace_reader_slice(r, i, add_slice, sums, err);
+	return rc;
+}
+
+int trace_reader_sums(struct trace_reader *r, size_t slices, struct trace_sum **ret,
+		      size_t *ret_count, struct tm_error *err)
+{
+	struct sums sums = {0};
+	struct trace_sum *list = NULL;
+	int rc = find_sums(r, slices, &sums, err);
+	if (rc == 0) {
+		list = tm_alloc_array(sums.count + 1, sizeof *list);
+		rc = list ? 0 : -ENOMEM;
+	}
+	if (rc == -ENOMEM)
+		tm_fail(err, rc, "There is no memory for the sums of '%s'", r->source.path);
+	if (rc == 0) {
+		sums_list(&sums, list);
+		*ret = list;
+		*ret_count = sums.count;
+	}
+	sums_done(&sums);
+	return rc;
+}
+
+/* ---- ends ---- */
+
+static const struct section_group *find_ends(const struct trace_reader *r, uint64_t first_event)
+{
+	size_t low = 0, high = section_count(&r->section, FORMAT_ENDS);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct section_group *group = section_group(&r->section, FORMAT_ENDS, middle);
+		if (group->header.first_ordinal == first_event)
+			return group;
+		if (group->header.first_ordinal < first_event)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+int trace_reader_ends_facts(const struct trace_reader *r, size_t index,
+			    struct trace_ends_facts *ret)
+{
+	if (index >= section_count(&r->section, FORMAT_EVENTS))
+		return -ENOENT;
+	const struct format_block_header *events =
+		&section_group(&r->section, FORMAT_EVENTS, index)->header;
+	const struct section_group *group = find_ends(r, events->first_ordinal);
+	if (!group || group->header.count > events->count)
+		return -ENODATA;
+	*ret = (struct trace_ends_facts){
+		.count = group->header.count,
+		.lowest_block_id = group->header.first_block_id,
+		.highest_block_id = group->header.min_size_bytes,
+		.undone = group->header.max_size_bytes,
+	};
+	return 0;
+}
+
+int trace_reader_ends(struct trace_reader *r, size_t index, struct trace_old_end *rows,
+		      struct tm_error *err)
+{
+	struct trace_ends_facts facts;
+	int rc = trace_reader_ends_facts(r, index, &facts);
+	if (rc)
+		return tm_fail(err, rc, "'%s' has no ends of block %zu of events", r->source.path,
+			       index);
+	const struct section_group *group = find_ends(
+		r, section_group(&r->section, FORMAT_EVENTS, index)->header.first_ordinal);
+	struct bytes raw = {0};
+	rc = source_load(&r->source, entry_of(r, group), &raw, err);
+	if (rc == 0) {
+		const char *wrong =
+			ends_get(span_of(raw.data, raw.used), &group->header, r->stack_count, rows);
+		if (wrong)
+			rc = unreadable(r, entry_of(r, group), wrong, err);
+	}
+	bytes_done(&raw);
+	return rc;
+}
