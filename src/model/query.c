@@ -61,6 +61,40 @@ static int load_parts(struct query_section *s, struct tm_error *err)
 	return 0;
 }
 
+/* Slices that do not follow each other are as good as none. */
+static int check_slices(struct query_section *s, struct tm_error *err)
+{
+	uint64_t next = 0, births = 0;
+	for (size_t i = 0; i < s->slice_count; i++) {
+		const struct trace_slice *slice = &s->slices[i];
+		s->births_before[i] = births;
+		if (slice->first_event != next ||
+		    __builtin_add_overflow(next, slice->event_count, &next) ||
+		    __builtin_add_overflow(births, slice->births, &births))
+			return tm_fail(err, -EBADMSG, "slice %zu of the trace is out of order", i);
+	}
+	s->births_before[s->slice_count] = births;
+	return 0;
+}
+
+static int load_slices(struct query_section *s, struct tm_error *err)
+{
+	int rc = trace_reader_curve(s->reader, &s->slices, &s->slice_count, err);
+	if (rc)
+		return rc;
+	s->births_before = tm_alloc_array(s->slice_count + 1, sizeof *s->births_before);
+	if (!s->births_before)
+		return tm_fail(err, -ENOMEM, "no memory for the slices of the trace");
+	return check_slices(s, err);
+}
+
+static void drop_slices(struct query_section *s)
+{
+	s->slices = tm_free(s->slices);
+	s->births_before = tm_free(s->births_before);
+	s->slice_count = 0;
+}
+
 int query_open(struct trace_reader *reader, const struct query_open_options *options,
 	       struct query_section **ret_section, struct tm_error *err)
 {
@@ -72,6 +106,12 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 	int rc = load_tables(s, err);
 	if (!rc)
 		rc = load_parts(s, err);
+	if (!rc)
+		rc = load_slices(s, err);
+	if (rc == -EBADMSG) {
+		drop_slices(s);
+		rc = 0;
+	}
 	if (!rc)
 		rc = model_load(reader, &s->model, err);
 	if (rc) {
@@ -100,6 +140,7 @@ struct query_section *query_close(struct query_section *s)
 	drop_marks(s);
 	model_free(s->model);
 	tm_free(s->parts);
+	drop_slices(s);
 	return tm_free(s);
 }
 

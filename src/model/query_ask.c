@@ -6,6 +6,12 @@
 #include "base/memory.h"
 #include "model/query_section.h"
 
+static bool needs_scan(const struct query_section *section, const struct query *query)
+{
+	return query->by_scan || !section->slice_count || query->want & QUERY_THREADS ||
+	       (query->filter && filter_needs_blocks(query->filter));
+}
+
 int query_ask(struct query_section *section, const struct query *query,
 	      struct query_answer *ret_answer, struct tm_error *err)
 {
@@ -22,7 +28,10 @@ int query_ask(struct query_section *section, const struct query *query,
 	answer.first_event = range.first_event;
 	answer.event_count = range.end_event - range.first_event;
 	answer.snapped = range.snapped;
-	rc = ask_by_scan(section, query, &range, &answer, err);
+	if (needs_scan(section, query))
+		rc = ask_by_scan(section, query, &range, &answer, err);
+	else
+		rc = ask_by_slices(section, query, &range, &answer, err);
 	if (rc) {
 		query_answer_done(&answer);
 		return rc;

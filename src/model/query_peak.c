@@ -1,97 +1,220 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak of a range. */
+/*
+ * The peak of a range: slices say how high they went, so only the edges and the
+ * one slice that went highest are looked at event by event.
+ */
 #include <errno.h>
 
-#include "model/event_scan.h"
-#include "model/query_section.h"
-#include "model/walk.h"
+#include "base/memory.h"
+#include "model/query_fast.h"
 
-struct search {
-	struct query_section *section;
-	const struct query_range *range;
-	const struct query_progress *progress;
-	struct walk walk;
+/* A walk over events of the whole heap, without a filter. */
+struct climb {
 	uint64_t live_bytes, live_blocks;
-	bool begun;
 	struct query_peak peak;
-	struct tm_error *err;
+	bool begun;
 };
 
-/* Before the range's first event counts, too: that is the live set it begins with. */
-static void begin(struct search *search)
+static void offer(struct climb *climb, uint64_t ordinal, uint64_t time_ns)
 {
-	if (search->begun)
+	if (climb->begun && climb->live_bytes <= climb->peak.bytes)
 		return;
-	search->begun = true;
-	search->peak = (struct query_peak){
-		.bytes = search->live_bytes,
-		.blocks = search->live_blocks,
-		.time_ns = search->range->from_ns,
-		.event = search->range->first_event,
-	};
+	climb->begun = true;
+	climb->peak = (struct query_peak){.bytes = climb->live_bytes,
+					  .blocks = climb->live_blocks,
+					  .time_ns = time_ns,
+					  .event = ordinal};
 }
 
-static void note_move(void *ctx, uint64_t ordinal, const struct walk_block *block, int direction)
+static void move(struct climb *climb, const struct edge_event *event)
 {
-	struct search *search = ctx;
-	if (ordinal >= search->range->end_event)
+	if (event->kind == EDGE_FAILED)
 		return;
-	if (ordinal >= search->range->first_event)
-		begin(search);
-	search->live_bytes += direction > 0 ? block->size_bytes : -block->size_bytes;
-	search->live_blocks += (uint64_t)direction;
-	if (!search->begun || search->live_bytes <= search->peak.bytes)
-		return;
-	search->peak = (struct query_peak){
-		.bytes = search->live_bytes,
-		.blocks = search->live_blocks,
-		.time_ns = search->walk.last_ns,
-		.event = ordinal + 1,
-	};
+	bool goes = event->kind == EDGE_END;
+	climb->live_bytes += goes ? -event->size_bytes : event->size_bytes;
+	climb->live_blocks += goes ? UINT64_MAX : 1;
 }
 
-static int ignore_block(void *ctx, const struct walk_block *block, const struct walk_end *end)
+static void visit_net(void *ctx, const struct edge_event *event)
 {
-	(void)ctx;
-	(void)block;
-	(void)end;
-	return 0;
+	move(ctx, event);
 }
 
-static int add_events(void *ctx, size_t index, const struct trace_event_block *facts,
-		      struct trace_event *events)
+static void visit_climb(void *ctx, const struct edge_event *event)
 {
-	struct search *search = ctx;
-	(void)index;
-	int rc = walk_events(&search->walk, facts, events, facts->event_count);
+	move(ctx, event);
+	offer(ctx, event->ordinal + 1, event->time_ns);
+}
+
+/* What lives at B(k). */
+static void live_at_boundary(const struct query_section *s, size_t slice, struct climb *ret)
+{
+	*ret = (struct climb){0};
+	if (slice == 0)
+		return;
+	ret->live_bytes = s->slices[slice - 1].live_bytes;
+	ret->live_blocks = s->slices[slice - 1].live_blocks;
+}
+
+/* The whole heap when the range begins. */
+static int begin(struct fast *fast, struct climb *climb)
+{
+	struct climb left = {0};
+	live_at_boundary(fast->section, fast->first_slice, climb);
+	int rc =
+		edges_visit(&fast->edges, fast->before, fast->range->first_event, visit_net, climb);
+	if (!rc)
+		rc = edges_visit(&fast->edges, fast->range->first_event, fast->left_end, visit_net,
+				 &left);
+	climb->live_bytes -= left.live_bytes;
+	climb->live_blocks -= left.live_blocks;
+	return rc;
+}
+
+/* Whole slices that go higher than what was before them; the highest of them, or SIZE_MAX. */
+static size_t highest_slice(const struct fast *fast, const struct climb *climb)
+{
+	uint64_t most = climb->peak.bytes;
+	size_t highest = SIZE_MAX;
+	for (size_t i = fast->first_slice; i < fast->end_slice; i++) {
+		if (fast->section->slices[i].max_live_bytes > most) {
+			most = fast->section->slices[i].max_live_bytes;
+			highest = i;
+		}
+	}
+	return highest;
+}
+
+static int climb_slice(struct fast *fast, size_t slice, struct climb *climb)
+{
+	const struct query_section *s = fast->section;
+	struct climb within;
+	live_at_boundary(s, slice, &within);
+	within.begun = true;
+	within.peak.bytes = climb->peak.bytes;
+	int rc = edges_visit(&fast->edges, fast_boundary(s, slice), fast_boundary(s, slice + 1),
+			     visit_climb, &within);
+	if (!rc && within.peak.bytes > climb->peak.bytes)
+		climb->peak = within.peak;
+	return rc;
+}
+
+/* ---- shares ---- */
+
+static void visit_share(void *ctx, const struct edge_event *event)
+{
+	struct query_figures *f = fast_row(ctx, event->stack_id);
+	if (!f || event->kind == EDGE_FAILED)
+		return;
+	bool goes = event->kind == EDGE_END;
+	f->peak_blocks += goes ? UINT64_MAX : 1;
+	f->peak_bytes += goes ? -event->size_bytes : event->size_bytes;
+}
+
+/* What each stack has live at an ordinal: sums at the slice's beginning, and its events. */
+static int add_shares(struct fast *fast, uint64_t ordinal)
+{
+	const struct query_section *s = fast->section;
+	size_t slice = 0, count = 0;
+	struct trace_sum *sums = NULL;
+	while (slice < s->slice_count && fast_boundary(s, slice + 1) <= ordinal)
+		slice++;
+	int rc = trace_reader_sums(s->reader, slice, &sums, &count, fast->err);
+	for (size_t i = 0; i < count && !rc; i++) {
+		struct query_figures *f = fast_row(fast, sums[i].stack_id);
+		if (!f)
+			continue;
+		f->peak_blocks += sums[i].births - sums[i].deaths;
+		f->peak_bytes += sums[i].birth_bytes - sums[i].death_bytes;
+	}
+	tm_free(sums);
+	if (!rc)
+		rc = edges_visit(&fast->edges, fast_boundary(s, slice), ordinal, visit_share, fast);
+	return rc ? rc : fast->error;
+}
+
+/* From the beginning of the run the sums have the shares of the peak so far. */
+static void take_shares(struct fast *fast)
+{
+	for (size_t i = 0; i < fast->end_count; i++) {
+		struct query_figures *f = fast_row(fast, fast->end_sums[i].stack_id);
+		if (!f)
+			continue;
+		f->peak_blocks = fast->end_sums[i].peak_count;
+		f->peak_bytes = fast->end_sums[i].peak_bytes;
+	}
+}
+
+/* Before R, if the range begins with the run: nothing to look at. */
+static bool from_start(const struct fast *fast, struct climb *climb)
+{
+	if (fast->range->first_event > 0 || fast->end_slice == 0)
+		return false;
+	const struct trace_slice *last = &fast->section->slices[fast->end_slice - 1];
+	climb->peak = (struct query_peak){.bytes = last->peak_bytes,
+					  .blocks = last->peak_blocks,
+					  .time_ns = last->peak_time_ns};
+	climb->begun = true;
+	if (last->peak_bytes == 0)
+		climb->peak.time_ns = fast->range->from_ns;
+	return true;
+}
+
+/* The highest moment; with `known`, climb begins with that of everything before R. */
+static int climb_range(struct fast *fast, struct climb *climb, bool known)
+{
+	const struct query_range *range = fast->range;
+	int rc = 0;
+	if (!known) {
+		rc = begin(fast, climb);
+		if (!rc)
+			offer(climb, range->first_event, range->from_ns);
+		if (!rc)
+			rc = edges_visit(&fast->edges, range->first_event, fast->left_end,
+					 visit_climb, climb);
+		size_t highest = rc ? SIZE_MAX : highest_slice(fast, climb);
+		if (!rc && highest != SIZE_MAX)
+			rc = climb_slice(fast, highest, climb);
+	}
+	if (fast->left_end != fast->right) {
+		struct query_peak peak = climb->peak;
+		live_at_boundary(fast->section, fast->end_slice, climb);
+		climb->peak = peak;
+		climb->begun = true;
+	}
 	return rc ? rc
-		  : query_tell_progress(search->progress, facts->first_event,
-					search->range->end_event, search->err);
+		  : edges_visit(&fast->edges, fast->right, range->end_event, visit_climb, climb);
 }
 
-int peak_find(struct query_section *section, const struct query_range *range,
-	      const struct query_progress *progress, struct query_answer *counts,
-	      struct query_peak *ret, struct tm_error *err)
+int fast_add_peak(struct fast *fast)
 {
-	struct search search = {
-		.section = section, .range = range, .progress = progress, .err = err};
-	struct event_scan_counts seen = {0};
-	struct event_scan events = {
-		.reader = section->reader,
-		.end = range_part_of_event(section, range->end_event),
-		.threads = section->threads,
-		.fn = add_events,
-		.ctx = &search,
-	};
-	if (events.end < section->part_count)
-		events.end++;
-	search.walk = (struct walk){.chosen = ignore_block, .moved = note_move, .ctx = &search};
-	int rc = event_scan_run(&events, &seen, err);
-	walk_done(&search.walk);
+	struct climb climb = {0};
+	bool known = from_start(fast, &climb);
+	uint64_t known_bytes = climb.peak.bytes;
+	int rc = climb_range(fast, &climb, known);
 	if (rc)
 		return rc;
-	begin(&search);
-	counts->event_blocks += seen.blocks;
-	*ret = search.peak;
-	return 0;
+	fast->answer->peak_bytes = climb.peak.bytes;
+	fast->answer->peak_blocks = climb.peak.blocks;
+	fast->answer->peak_time_ns = climb.peak.time_ns;
+	if (known && climb.peak.bytes == known_bytes) {
+		take_shares(fast);
+		return fast->error;
+	}
+	return add_shares(fast, climb.peak.event);
+}
+
+int peak_by_slices(struct query_section *section, const struct query_range *range,
+		   struct query_answer *counts, struct query_peak *ret, struct tm_error *err)
+{
+	struct fast fast = {.section = section, .range = range, .err = err};
+	struct climb climb = {0};
+	edges_init(&fast.edges, section, err);
+	fast_plan(&fast);
+	int rc = climb_range(&fast, &climb, false);
+	counts->event_blocks += fast.edges.blocks_read;
+	edges_done(&fast.edges);
+	if (!rc)
+		*ret = climb.peak;
+	return rc;
 }

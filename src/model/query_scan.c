@@ -269,7 +269,10 @@ int ask_by_scan(struct query_section *section, const struct query *query,
 	struct query_peak peak = {0};
 	int rc = prepare(&scan);
 	if (!rc && query->want & QUERY_PEAK) {
-		rc = peak_find(section, range, &query->progress, ret, &peak, err);
+		if (query->by_scan || !section->slice_count)
+			rc = peak_by_scan(section, range, &query->progress, ret, &peak, err);
+		else
+			rc = peak_by_slices(section, range, ret, &peak, err);
 		scan.walk.cuts[WALK_CUT_PEAK] = peak.event;
 		ret->peak_bytes = peak.bytes;
 		ret->peak_blocks = peak.blocks;

@@ -27,7 +27,10 @@ struct query_section {
 	size_t map_count;
 	struct section_part *parts;
 	size_t part_count;
-	uint64_t stored_events; /* one past the last that is stored */
+	uint64_t stored_events;     /* one past the last that is stored */
+	struct trace_slice *slices; /* facts only; none if they had to be rebuilt */
+	size_t slice_count;
+	uint64_t *births_before; /* per slice, and after the last */
 	struct query_mark *marks;
 	size_t mark_count;
 	bool rebuilt;
@@ -52,9 +55,13 @@ struct query_peak {
 	uint64_t bytes, blocks, time_ns;
 	uint64_t event; /* after all events before this ordinal */
 };
-TM_MUST_CHECK int peak_find(struct query_section *section, const struct query_range *range,
-			    const struct query_progress *progress, struct query_answer *counts,
-			    struct query_peak *ret, struct tm_error *err);
+TM_MUST_CHECK int peak_by_scan(struct query_section *section, const struct query_range *range,
+			       const struct query_progress *progress, struct query_answer *counts,
+			       struct query_peak *ret, struct tm_error *err);
+/* The same from slices; the section has them. */
+TM_MUST_CHECK int peak_by_slices(struct query_section *section, const struct query_range *range,
+				 struct query_answer *counts, struct query_peak *ret,
+				 struct tm_error *err);
 
 /* Rows by stack while an answer is made. */
 struct answer_rows {
@@ -74,6 +81,10 @@ void rows_done(struct answer_rows *rows);
 TM_MUST_CHECK int ask_by_scan(struct query_section *section, const struct query *query,
 			      const struct query_range *range, struct query_answer *ret,
 			      struct tm_error *err);
+
+TM_MUST_CHECK int ask_by_slices(struct query_section *section, const struct query *query,
+				const struct query_range *range, struct query_answer *ret,
+				struct tm_error *err);
 
 int query_tell_progress(const struct query_progress *progress, uint64_t done, uint64_t total,
 			struct tm_error *err);

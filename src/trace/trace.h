@@ -24,6 +24,7 @@ struct trace_writer_options {
 	bool addresses;     /* store the address column */
 	uint64_t max_bytes; /* 0 = none; reached: events are no longer stored, the rest goes on */
 	uint32_t queue_blocks; /* 0 = default */
+	bool lean; /* without ENDS, SUMS and CURVE: a smaller file that is slower to ask */
 };
 
 /* ---- writing ---- */

@@ -49,7 +49,7 @@ struct trace_writer {
 	uint32_t sums_slices;           /* that the last sums had */
 	uint64_t sums_rows;             /* of slices since the last sums */
 	bool sums_off;                  /* no memory for them: readers do without */
-	bool addresses, open;
+	bool addresses, lean, open;
 	uint32_t section; /* number of the open one, or of the next */
 	int error;        /* of the producer's half; sticky */
 	/* What the journal has of the open block of events. */
@@ -76,6 +76,7 @@ int trace_writer_open(int fd, const struct trace_writer_options *options,
 	stream_init(&w->sources, FORMAT_SOURCES, 1);
 	stream_init(&w->refs, FORMAT_REFS, 3);
 	w->addresses = options->addresses;
+	w->lean = options->lean;
 	int rc = encode_new(options->addresses, &w->encode);
 	if (rc < 0) {
 		close(fd);
@@ -177,7 +178,8 @@ static struct sink_batch *seal_all(struct trace_writer *w)
 		return batch;
 	uint32_t from[COLUMN_COUNT] = {0};
 	add_columns(w, batch, from);
-	add_ends(w, batch);
+	if (!w->lean)
+		add_ends(w, batch);
 	encode_restart(w->encode);
 	w->journal_events = 0;
 	memset(w->journal_from, 0, sizeof w->journal_from);
@@ -209,7 +211,7 @@ static void forget_sums(struct trace_writer *w)
 	bytes_done(&w->curve);
 	w->sums_slices = 0;
 	w->sums_rows = 0;
-	w->sums_off = false;
+	w->sums_off = w->lean;
 }
 
 int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
