@@ -20,12 +20,11 @@ struct trace_reader;
 typedef int (*trace_slice_fn)(void *ctx, const struct trace_slice *slice);
 TM_MUST_CHECK int trace_reader_slices(struct trace_reader *r, trace_slice_fn fn, void *ctx,
 				      struct tm_error *err);
-/* The same of `count` slices from number `first` on, as far as there are. */
 size_t trace_reader_slice_count(const struct trace_reader *r);
+/* The same of `count` slices from number `first` on, as far as there are. */
 TM_MUST_CHECK int trace_reader_slice_range(struct trace_reader *r, size_t first, size_t count,
 					   trace_slice_fn fn, void *ctx, struct tm_error *err);
 
-size_t trace_reader_slice_count(const struct trace_reader *r);
 /* One slice. Thread-safe after open and select. */
 TM_MUST_CHECK int trace_reader_slice(struct trace_reader *r, size_t index, trace_slice_fn fn,
 				     void *ctx, struct tm_error *err);

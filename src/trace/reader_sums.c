@@ -30,11 +30,6 @@ static int unreadable(const struct trace_reader *r, const struct format_index_en
 
 /* ---- slices ---- */
 
-size_t trace_reader_slice_count(const struct trace_reader *r)
-{
-	return section_count(&r->section, FORMAT_SLICE);
-}
-
 int trace_reader_slice(struct trace_reader *r, size_t index, trace_slice_fn fn, void *ctx,
 		       struct tm_error *err)
 {
