@@ -16,6 +16,7 @@ enum {
 	OPT_GROUP,
 	OPT_BY,
 	OPT_STACKS,
+	OPT_SYMBOLS,
 	OPT_FROM,
 	OPT_TO,
 	OPT_AT,
@@ -43,6 +44,7 @@ static const struct args_option options[] = {
 	{OPT_GROUP, 'g', "group", "KIND", "by function, line, package, module or allocator"},
 	{OPT_BY, 0, "by", "KIND", "the same as --group"},
 	{OPT_STACKS, 0, "stacks", NULL, "figures of every stack, one per line"},
+	{OPT_SYMBOLS, 0, "symbols", NULL, "modules without names or lines, and what helps"},
 	{OPT_FROM, 0, "from", "TIME", "from here on: 1.5s, 250ms, 40%, peak, a mark's name"},
 	{OPT_TO, 0, "to", "TIME", "up to here"},
 	{OPT_AT, 0, "at", "TIME", "what was live at this moment"},
@@ -253,6 +255,8 @@ static bool set_flag(struct report_options *o, int id)
 	case OPT_STACKS:
 		o->stacks = true;
 		return true;
+	case OPT_SYMBOLS:
+		return add_section(o, "symbols");
 	case OPT_EXACT:
 		o->exact = true;
 		return true;

@@ -7,6 +7,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/run_names.h"
 
 /* All at once: the program may still be writing to the same terminal. */
 static void say(const struct text *text)
@@ -119,6 +120,8 @@ void run_lines_end(const struct collector_result *result, bool quiet)
 		put_nothing_recorded(&text, trace);
 	for (size_t i = 0; result->traces && i < result->trace_count; i++)
 		put_warnings(&text, &result->traces[i]);
+	if (trace && !quiet && trace->named && trace->totals.events)
+		run_names_put(&text, trace->path);
 	if (trace && !quiet) {
 		put_figures(&text, trace);
 		put_file(&text, trace, result->trace_count);

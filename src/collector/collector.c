@@ -141,6 +141,7 @@ static void fill_trace(const struct session_process *process, struct collector_t
 	memcpy(trace->unhooked, result->unhooked, sizeof trace->unhooked);
 	trace->name_warnings = result->name_warnings;
 	memcpy(trace->name_warning, result->name_warning, sizeof trace->name_warning);
+	trace->named = result->named;
 	trace->names_cut = result->names_cut;
 	if (!trace->totals.events)
 		explain_silence(trace);

@@ -55,6 +55,7 @@ struct collector_trace {
 	char unhooked[120];      /* an allocator that could not be hooked, or "" */
 	unsigned name_warnings;  /* files that could not be used for names */
 	char name_warning[512];  /* about the first of them */
+	bool named;              /* names were looked up */
 	bool names_cut;          /* not all names were looked up */
 	bool own_malloc;         /* the executable defines malloc itself */
 	bool sanitizer;          /* it is built with AddressSanitizer or one of its kin */

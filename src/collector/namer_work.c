@@ -65,11 +65,17 @@ static int held(void *ctx, const char *path, const uint8_t *build_id, uint32_t b
 	return -1;
 }
 
-static void warn(void *ctx, const char *sentence)
+/* Says why a file cannot be used. That it has no symbols the report says, with what helps. */
+static void check_file(struct work *work, struct symbols *symbols, const struct trace_module *facts)
 {
-	struct work *work = ctx;
-	if (work->warnings++ < WARNINGS_MAX)
-		namer_send_warning(&work->sender, sentence);
+	struct symbols_module *module = NULL;
+	struct tm_error err = {0};
+	if (!facts->path || facts->path[0] != '/')
+		return;
+	int code = symbols_open(symbols, facts->path, facts->build_id, facts->build_id_bytes,
+				&module, &err);
+	if (code && code != -ENODATA && work->warnings++ < WARNINGS_MAX)
+		namer_send_warning(&work->sender, err.text);
 }
 
 static struct symbols *symbols_for(struct work *work, bool plain)
@@ -82,8 +88,6 @@ static struct symbols *symbols_for(struct work *work, bool plain)
 		.no_debug_files = plain,
 		.held = held,
 		.held_ctx = work->stream,
-		.warn = warn,
-		.warn_ctx = work,
 	};
 	if (!*symbols && symbols_new(&options, symbols, NULL))
 		*symbols = NULL;
@@ -104,6 +108,7 @@ static int work_module(struct work *work, size_t from, size_t end)
 		tm_free(requests);
 		return -ENOMEM;
 	}
+	check_file(work, symbols, &module->facts);
 	for (size_t i = from; i < end; i++)
 		requests[i - from] =
 			(struct symbols_request){.module_id = stream->batch.items[i].module_id,

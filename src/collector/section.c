@@ -302,6 +302,7 @@ void section_finish_names(struct section *section, struct trace_writer *writer)
 	if (!section->names)
 		return;
 	names_finish(section->names, writer, waiting_for_names, section);
+	result->named = true;
 	result->names_cut = !names_complete(section->names);
 	result->name_warnings = names_warnings(section->names, &first);
 	strncpy(result->name_warning, first, sizeof result->name_warning - 1);

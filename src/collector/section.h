@@ -71,6 +71,7 @@ struct section_result {
 	char unhooked[120];
 	unsigned name_warnings; /* files that could not be used for names */
 	char name_warning[512]; /* about the first of them */
+	bool named;             /* names were looked up */
 	bool names_cut;         /* not all names were looked up */
 };
 const struct section_result *section_result(const struct section *section);
