@@ -114,8 +114,6 @@ static void put_timeline(struct call *call, const struct selection *selection,
 	selection_put(selection, json);
 	put_points(json, timeline->points, timeline->point_count, false);
 	put_curves(json, groups, timeline);
-	json_begin_array(json, "samples");
-	json_end(json);
 	json_end(json);
 }
 

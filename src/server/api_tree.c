@@ -119,7 +119,8 @@ static int put_selected_tree(struct call *call, const struct selection *selectio
 		json_begin_object(json, NULL);
 		api_put_found(json, selection, answer);
 		json_string(json, "order", view_columns[options->order].key);
-		json_string(json, "other", view_columns[view_columns[options->order].partner].key);
+		json_string(json, "other_figure",
+			    view_columns[view_columns[options->order].partner].key);
 		put_tree(json, &tree, &frames);
 		json_end(json);
 	}

@@ -10,6 +10,7 @@ import subprocess
 import time
 import urllib.parse
 
+import openapi
 from harness import Failure, case
 
 
@@ -312,3 +313,35 @@ def command(t):
     with Server(t, t.trace, env={"SSH_CONNECTION": "1.2.3.4 5 6.7.8.9 22"}) as server:
         line = server.process.stdout.readline()
         t.expect(f"ssh -L {server.port}:127.0.0.1:{server.port}" in line, line)
+
+
+@case("serve/openapi", "the OpenAPI document describes other answers than the server gives")
+def documented(t):
+    document = openapi.load()
+    t.record(["simple", "0"], ["--free-stacks"])
+    samples = {"{item}": "1"}
+    needed = {"/function": "name=main"}
+    with Server(t, t.trace) as server:
+        index = json.loads(server.request("/api/v1")[2])["requests"]
+        t.equal("requests", sorted(document["paths"]), sorted(one["path"] for one in index))
+        for one in index:
+            get = document["paths"][one["path"]]["get"]
+            t.equal(f"{one['path']}: parameters",
+                    sorted(each["name"] for each in get["parameters"] if each["in"] == "query"),
+                    sorted(each["name"] for each in one["parameters"]))
+            for each in one["parameters"]:
+                described = [known for known in get["parameters"] if known["name"] == each["name"]]
+                if "choices" in each:
+                    t.equal(f"{one['path']}: {each['name']}", described[0]["schema"].get("enum"),
+                            each["choices"].split("|"))
+            path = one["path"].replace("{trace}", "last").replace("{item}", samples["{item}"])
+            query = [text for end, text in needed.items() if path.endswith(end)]
+            status, headers, body = server.request(path + "?" + "&".join(query))
+            t.equal(f"{path}: status", status, 200)
+            (kind, described), = get["responses"]["200"]["content"].items()
+            t.expect(headers["Content-Type"].startswith(kind), f"{path}: {headers['Content-Type']}")
+            if kind == "application/json":
+                for problem in openapi.problems(document, described["schema"], json.loads(body)):
+                    t.problems.append(f"{path}: {problem}")
+        error = json.loads(server.request("/api/v1/nothing")[2])
+        t.equal("an error", openapi.problems(document, {"$ref": "/Error"}, error), [])
