@@ -9,9 +9,9 @@
 #include "fuzz/fuzz.h"
 #include "symbols/symbols.h"
 
-enum { ADDRESSES = 64 };
+enum { ADDRESSES = 128 };
 
-/* Through the symbol tables here, through DWARF in the worker, which may crash. */
+/* Through the symbol tables, then through DWARF: in this process, so that a crash is seen. */
 static void resolve(const char *path, bool lines)
 {
 	struct trace_module known[2] = {{0}, {.module_id = 1, .path = path}};
@@ -19,12 +19,14 @@ static void resolve(const char *path, bool lines)
 	struct symbols_result result;
 	struct symbols *symbols = NULL;
 	/* What is taken for a size or a time must not be believed beyond these limits. */
-	struct symbols_options options = {
-		.max_bytes = 64 << 20, .lines_budget_ns = 100000000, .no_lines = !lines};
+	struct symbols_options options = {.max_bytes = 64 << 20,
+					  .lines_budget_ns = 100000000,
+					  .no_lines = !lines,
+					  .lines_here = lines};
 	if (symbols_new(&options, &symbols, NULL))
 		return;
 	for (uint64_t i = 0; i < ADDRESSES; i++)
-		requests[i] = (struct symbols_request){.module_id = 1, .address = 0x2c0 + i * 3};
+		requests[i] = (struct symbols_request){.module_id = 1, .address = 0x200 + i * 7};
 	requests[ADDRESSES - 1].address = UINT64_MAX;
 	if (!symbols_resolve(symbols, known, 2, requests, ADDRESSES, &result, NULL))
 		tm_free(result.symbols);

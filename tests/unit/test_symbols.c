@@ -1,123 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A small program is compiled, run, and asked where it was: it prints the line
- * numbers and the return addresses that the names are compared with.
- */
+/* Names from symbol tables and debug information, of the module itself. */
 #include "base/memory.h"
 #include "harness/tap.h"
 #include "symbols/elffile.h"
 #include "symbols/symbols.h"
+#include "symbols_fixture.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static const char program[] =
-	"#include <stdio.h>\n"                         /* 1 */
-	"extern char __executable_start[];\n"          /* 2 */
-	"__attribute__((noinline)) void probe(void)\n" /* 3 */
-	"{ printf(\"%lx\\n\", (unsigned long)((char *)__builtin_return_address(0) -\n"
-	"	 __executable_start)); }\n"                                 /* 5 */
-	"static inline __attribute__((always_inline)) void inner(int *x)\n" /* 6 */
-	"{ ++*x;\n"                                                         /* 7 */
-	"  probe();\n"                                                      /* 8 */
-	"  ++*x; }\n"                                                       /* 9 */
-	"static __attribute__((noinline)) void hidden(int *x)\n"            /* 10 */
-	"{ probe(); *x += 2; }\n"                                           /* 11 */
-	"__attribute__((noinline)) void outer(int *x)\n"                    /* 12 */
-	"{ ++*x;\n"                                                         /* 13 */
-	"  inner(x);\n"                                                     /* 14 */
-	"  ++*x; }\n"                                                       /* 15 */
-	"int main(void) { int x = 0; outer(&x); hidden(&x); return x == 6 ? 0 : 1; }\n";
-
-struct bench {
-	char folder[64];
-	char path[96];
-	uint64_t in_inner, in_hidden; /* ELF addresses of the calls */
-	struct symbols *symbols;
-	unsigned warnings;
-	char warning[256];
-};
-
-static int shell(const char *format, const char *folder)
-{
-	char command[1024];
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(command, sizeof command, format, folder);
-#pragma GCC diagnostic pop
-	return system(command);
-}
-
-static void note_warning(void *ctx, const char *sentence)
-{
-	struct bench *bench = ctx;
-	bench->warnings++;
-	snprintf(bench->warning, sizeof bench->warning, "%s", sentence);
-}
-
-static void setup(struct bench *bench, const char *compile)
-{
-	*bench = (struct bench){.folder = "/tmp/tidemark-symbols-XXXXXX"};
-	REQUIRE(mkdtemp(bench->folder));
-	snprintf(bench->path, sizeof bench->path, "%s/p", bench->folder);
-	char source[96], command[160];
-	snprintf(source, sizeof source, "%s/p.c", bench->folder);
-	FILE *file = fopen(source, "w");
-	REQUIRE(file);
-	fputs(program, file);
-	fclose(file);
-	if (shell(compile, bench->folder)) {
-		shell("rm -rf '%s'", bench->folder);
-		tap_skip("no compiler");
-	}
-	snprintf(command, sizeof command, "%s", bench->path);
-	FILE *output = popen(command, "r");
-	REQUIRE(output);
-	REQUIRE(fscanf(output, "%" SCNx64 " %" SCNx64, &bench->in_inner, &bench->in_hidden) == 2);
-	REQUIRE(pclose(output) == 0);
-	bench->in_inner--;
-	bench->in_hidden--;
-	struct symbols_options options = {
-		.warn = note_warning,
-		.warn_ctx = bench,
-		.lines_here = true,
-	};
-	REQUIRE(symbols_new(&options, &bench->symbols, NULL) == 0);
-}
-
-static void teardown(struct bench *bench)
-{
-	symbols_free(bench->symbols);
-	shell("rm -rf '%s'", bench->folder);
-}
-
-static struct symbols_module *open_program(struct bench *bench)
-{
-	struct symbols_module *module = NULL;
-	struct tm_error err = {0};
-	if (symbols_open(bench->symbols, bench->path, NULL, 0, &module, &err))
-		tap_note("%s", err.text);
-	REQUIRE(module);
-	return module;
-}
-
-#define COMPILE_DEBUG "cd '%s' && cc -O2 -g -rdynamic -Wl,--build-id p.c -o p"
-#define COMPILE_PLAIN "cd '%s' && cc -O2 -rdynamic -Wl,--build-id p.c -o p"
 
 static void lines_and_inlined(void)
 {
-	struct bench bench;
-	setup(&bench, COMPILE_DEBUG);
-	struct symbols_module *module = open_program(&bench);
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_DEBUG);
+	struct symbols_module *module = fixture_open(&fixture);
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
-	REQUIRE(symbols_lookup(bench.symbols, module, bench.in_inner, frames) == 2);
+	REQUIRE(symbols_lookup(fixture.symbols, module, fixture.in_inner, frames) == 2);
 	CHECK_STR(frames[0].function, "inner");
 	CHECK_EQ_U64(frames[0].line, 8);
 	CHECK(frames[0].inlined);
@@ -126,66 +29,66 @@ static void lines_and_inlined(void)
 	CHECK_EQ_U64(frames[1].line, 14);
 	CHECK(!frames[1].inlined);
 	CHECK_EQ_U64(frames[1].source, TRACE_SYM_DWARF);
-	REQUIRE(symbols_lookup(bench.symbols, module, bench.in_hidden, frames) == 1);
+	REQUIRE(symbols_lookup(fixture.symbols, module, fixture.in_hidden, frames) == 1);
 	CHECK_STR(frames[0].function, "hidden");
 	CHECK_EQ_U64(frames[0].line, 11);
-	teardown(&bench);
+	fixture_teardown(&fixture);
 }
 
 static void clang_lines(void)
 {
-	struct bench bench;
-	setup(&bench, "cd '%s' && clang -O2 -g -rdynamic p.c -o p 2>&1");
-	struct symbols_module *module = open_program(&bench);
+	struct fixture fixture;
+	fixture_setup(&fixture, "cd '%s' && clang -O2 -g -rdynamic p.c -o p 2>&1");
+	struct symbols_module *module = fixture_open(&fixture);
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
-	REQUIRE(symbols_lookup(bench.symbols, module, bench.in_inner, frames) == 2);
+	REQUIRE(symbols_lookup(fixture.symbols, module, fixture.in_inner, frames) == 2);
 	CHECK_STR(frames[0].function, "inner");
 	CHECK_EQ_U64(frames[0].line, 8);
 	CHECK_STR(frames[1].function, "outer");
 	CHECK_EQ_U64(frames[1].line, 14);
-	teardown(&bench);
+	fixture_teardown(&fixture);
 }
 
 static void symtab_only(void)
 {
-	struct bench bench;
-	setup(&bench, COMPILE_PLAIN);
-	struct symbols_module *module = open_program(&bench);
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_PLAIN);
+	struct symbols_module *module = fixture_open(&fixture);
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
-	REQUIRE(symbols_lookup(bench.symbols, module, bench.in_inner, frames) == 1);
+	REQUIRE(symbols_lookup(fixture.symbols, module, fixture.in_inner, frames) == 1);
 	CHECK_STR(frames[0].function, "outer");
 	CHECK_EQ_U64(frames[0].source, TRACE_SYM_SYMTAB);
 	CHECK(!frames[0].file);
-	REQUIRE(symbols_lookup(bench.symbols, module, bench.in_hidden, frames) == 1);
+	REQUIRE(symbols_lookup(fixture.symbols, module, fixture.in_hidden, frames) == 1);
 	CHECK_STR(frames[0].function, "hidden");
-	CHECK_EQ_U64(symbols_lookup(bench.symbols, module, 0x7fffffff0000, frames), 0);
-	teardown(&bench);
+	CHECK_EQ_U64(symbols_lookup(fixture.symbols, module, 0x7fffffff0000, frames), 0);
+	fixture_teardown(&fixture);
 }
 
 static void stripped(void)
 {
-	struct bench bench;
-	setup(&bench, COMPILE_DEBUG " && strip -s p");
-	struct symbols_module *module = open_program(&bench);
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_DEBUG " && strip -s p");
+	struct symbols_module *module = fixture_open(&fixture);
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
-	REQUIRE(symbols_lookup(bench.symbols, module, bench.in_inner, frames) == 1);
+	REQUIRE(symbols_lookup(fixture.symbols, module, fixture.in_inner, frames) == 1);
 	CHECK_STR(frames[0].function, "outer");
 	CHECK_EQ_U64(frames[0].source, TRACE_SYM_DYNSYM);
 	/* No neighbour's name for a function that has none. */
-	CHECK_EQ_U64(symbols_lookup(bench.symbols, module, bench.in_hidden, frames), 0);
-	teardown(&bench);
+	CHECK_EQ_U64(symbols_lookup(fixture.symbols, module, fixture.in_hidden, frames), 0);
+	fixture_teardown(&fixture);
 }
 
 static void check_debug_file(const char *compile)
 {
-	struct bench bench;
-	setup(&bench, compile);
-	struct symbols_module *module = open_program(&bench);
+	struct fixture fixture;
+	fixture_setup(&fixture, compile);
+	struct symbols_module *module = fixture_open(&fixture);
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
-	REQUIRE(symbols_lookup(bench.symbols, module, bench.in_hidden, frames) == 1);
+	REQUIRE(symbols_lookup(fixture.symbols, module, fixture.in_hidden, frames) == 1);
 	CHECK_STR(frames[0].function, "hidden");
 	CHECK_EQ_U64(frames[0].line, 11);
-	teardown(&bench);
+	fixture_teardown(&fixture);
 }
 
 static void debug_link(void)
@@ -201,46 +104,46 @@ static void debug_link(void)
 
 static void foreign_debug_link(void)
 {
-	struct bench bench;
-	setup(&bench, "cd '%s' && cc -O2 -g -rdynamic -Wl,--build-id=none p.c -o p"
-		      " && objcopy --only-keep-debug p p.debug && strip -s p"
-		      " && objcopy --add-gnu-debuglink=p.debug p && echo >>p.debug");
-	struct symbols_module *module = open_program(&bench);
+	struct fixture fixture;
+	fixture_setup(&fixture, "cd '%s' && cc -O2 -g -rdynamic -Wl,--build-id=none p.c -o p"
+				" && objcopy --only-keep-debug p p.debug && strip -s p"
+				" && objcopy --add-gnu-debuglink=p.debug p && echo >>p.debug");
+	struct symbols_module *module = fixture_open(&fixture);
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
-	CHECK_EQ_U64(symbols_lookup(bench.symbols, module, bench.in_hidden, frames), 0);
-	teardown(&bench);
+	CHECK_EQ_U64(symbols_lookup(fixture.symbols, module, fixture.in_hidden, frames), 0);
+	fixture_teardown(&fixture);
 }
 
 static void replaced_file(void)
 {
-	struct bench bench;
-	setup(&bench, COMPILE_PLAIN);
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_PLAIN);
 	uint8_t other[20] = {1, 2, 3};
 	struct symbols_module *module;
 	struct tm_error err = {0};
 	for (int i = 0; i < 3; i++) {
-		CHECK_EQ_I64(
-			symbols_open(bench.symbols, bench.path, other, sizeof other, &module, &err),
-			-ESTALE);
+		CHECK_EQ_I64(symbols_open(fixture.symbols, fixture.path, other, sizeof other,
+					  &module, &err),
+			     -ESTALE);
 		CHECK_HAS(err.text, "not the file that was recorded");
 	}
-	CHECK_EQ_U64(bench.warnings, 1);
-	CHECK_HAS(bench.warning, bench.path);
+	CHECK_EQ_U64(fixture.warnings, 1);
+	CHECK_HAS(fixture.warning, fixture.path);
 	struct elffile file;
-	REQUIRE(elffile_open(&file, "", bench.path, NULL) == 0);
+	REQUIRE(elffile_open(&file, "", fixture.path, NULL) == 0);
 	CHECK_EQ_U64(file.build_id_bytes, 20);
-	CHECK_EQ_I64(symbols_open(bench.symbols, bench.path, file.build_id, file.build_id_bytes,
+	CHECK_EQ_I64(symbols_open(fixture.symbols, fixture.path, file.build_id, file.build_id_bytes,
 				  &module, NULL),
 		     0);
 	elffile_close(&file);
-	teardown(&bench);
+	fixture_teardown(&fixture);
 }
 
 static void no_files(void)
 {
-	struct bench bench;
-	setup(&bench, COMPILE_PLAIN " && mkdir folder && mkfifo pipe && echo words >text"
-				    " && : >empty && head -c 100 p >cut");
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_PLAIN " && mkdir folder && mkfifo pipe && echo words >text"
+					      " && : >empty && head -c 100 p >cut");
 	static const struct {
 		const char *name;
 		int code;
@@ -252,34 +155,34 @@ static void no_files(void)
 		char path[128];
 		struct symbols_module *module;
 		struct tm_error err = {0};
-		snprintf(path, sizeof path, "%s/%s", bench.folder, files[i].name);
-		CHECK_EQ_I64(symbols_open(bench.symbols, path, NULL, 0, &module, &err),
+		snprintf(path, sizeof path, "%s/%s", fixture.folder, files[i].name);
+		CHECK_EQ_I64(symbols_open(fixture.symbols, path, NULL, 0, &module, &err),
 			     files[i].code);
 		CHECK_HAS(err.text, files[i].name);
 	}
-	CHECK_EQ_U64(bench.warnings, 6);
-	teardown(&bench);
+	CHECK_EQ_U64(fixture.warnings, 6);
+	fixture_teardown(&fixture);
 }
 
 /* A container's link to /bin/p must lead to the container's file, not to ours. */
 static void below_root(void)
 {
-	struct bench bench;
-	setup(&bench, COMPILE_PLAIN " && mkdir -p root/real root/bin && cp p root/real/p"
-				    " && ln -s /real/p root/bin/p");
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_PLAIN " && mkdir -p root/real root/bin && cp p root/real/p"
+					      " && ln -s /real/p root/bin/p");
 	char root[96];
-	snprintf(root, sizeof root, "%s/root", bench.folder);
+	snprintf(root, sizeof root, "%s/root", fixture.folder);
 	struct symbols *symbols;
 	struct symbols_module *module;
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
 	REQUIRE(symbols_new(&(struct symbols_options){.root = root}, &symbols, NULL) == 0);
 	REQUIRE(symbols_open(symbols, "/bin/p", NULL, 0, &module, NULL) == 0);
-	REQUIRE(symbols_lookup(symbols, module, bench.in_hidden, frames) == 1);
+	REQUIRE(symbols_lookup(symbols, module, fixture.in_hidden, frames) == 1);
 	CHECK_STR(frames[0].function, "hidden");
 	/* A process that is gone leaves no root: the file itself will do. */
-	REQUIRE(symbols_open(symbols, bench.path, NULL, 0, &module, NULL) == 0);
+	REQUIRE(symbols_open(symbols, fixture.path, NULL, 0, &module, NULL) == 0);
 	symbols_free(symbols);
-	teardown(&bench);
+	fixture_teardown(&fixture);
 }
 
 static void libc_names(void)
@@ -320,22 +223,22 @@ static void vdso(void)
 
 static void whole_trace(void)
 {
-	struct bench bench;
-	setup(&bench, COMPILE_DEBUG);
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_DEBUG);
 	struct symbols *symbols;
-	struct symbols_options options = {.warn = note_warning, .warn_ctx = &bench};
+	struct symbols_options options = {.warn = fixture_note_warning, .warn_ctx = &fixture};
 	REQUIRE(symbols_new(&options, &symbols, NULL) == 0);
 	const uint64_t bias = 0x555500000000;
 	const struct trace_module modules[] = {
 		{0},
-		{.module_id = 1, .bias = bias, .path = bench.path},
+		{.module_id = 1, .bias = bias, .path = fixture.path},
 		{.module_id = 2, .bias = 0, .path = "/nowhere/lib.so"},
 	};
 	const struct trace_stack stacks[] = {
 		{0},
-		{.module_id = 1, .pc = bias + bench.in_hidden + 1},
-		{.parent_id = 1, .module_id = 1, .pc = bias + bench.in_inner + 1},
-		{.parent_id = 2, .module_id = 1, .pc = (bias + bench.in_inner) | TRACE_PC_EXACT},
+		{.module_id = 1, .pc = bias + fixture.in_hidden + 1},
+		{.parent_id = 1, .module_id = 1, .pc = bias + fixture.in_inner + 1},
+		{.parent_id = 2, .module_id = 1, .pc = (bias + fixture.in_inner) | TRACE_PC_EXACT},
 		{.parent_id = 3, .module_id = 2, .pc = 0x1234},
 		{.parent_id = 4, .module_id = 0, .pc = 0x1234},
 		{.parent_id = 5, .module_id = TRACE_MODULE_MARK, .pc = TRACE_MARK_CUT},
@@ -349,20 +252,20 @@ static void whole_trace(void)
 	REQUIRE(symbols_resolve(symbols, modules, 3, requests, count, &result, NULL) == 0);
 	REQUIRE(result.count == 3);
 	CHECK_EQ_U64(result.unnamed, 1);
-	CHECK_EQ_U64(bench.warnings, 1);
+	CHECK_EQ_U64(fixture.warnings, 1);
 	size_t inner = strcmp(result.symbols[0].function, "inner") ? 1 : 0;
 	CHECK_STR(result.symbols[inner].function, "inner");
-	CHECK_EQ_U64(result.symbols[inner].address, bias + bench.in_inner);
+	CHECK_EQ_U64(result.symbols[inner].address, bias + fixture.in_inner);
 	CHECK_EQ_U64(result.symbols[inner].inlined, 1);
 	CHECK_STR(result.symbols[inner + 1].function, "outer");
 	CHECK_EQ_U64(result.symbols[inner + 1].line, 14);
 	tm_free(result.symbols);
 	tm_free(requests);
 	symbols_free(symbols);
-	teardown(&bench);
+	fixture_teardown(&fixture);
 }
 
-static int try_all(const struct bench *bench)
+static int try_all(const struct fixture *fixture)
 {
 	struct symbols *symbols;
 	struct symbols_module *module;
@@ -370,27 +273,27 @@ static int try_all(const struct bench *bench)
 	int code = symbols_new(&(struct symbols_options){.root = "/"}, &symbols, NULL);
 	if (code)
 		return code;
-	code = symbols_open(symbols, bench->path, NULL, 0, &module, NULL);
+	code = symbols_open(symbols, fixture->path, NULL, 0, &module, NULL);
 	if (!code)
-		code = symbols_lookup(symbols, module, bench->in_inner, frames) > 0 ? 0 : -ENOMEM;
+		code = symbols_lookup(symbols, module, fixture->in_inner, frames) > 0 ? 0 : -ENOMEM;
 	symbols_free(symbols);
 	return code;
 }
 
 static void memory_runs_out(void)
 {
-	struct bench bench;
-	setup(&bench, COMPILE_DEBUG);
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_DEBUG);
 	int code = -1;
 	for (long n = 0; n < 1000; n++) {
 		tm_alloc_fail_at(n);
-		code = try_all(&bench);
+		code = try_all(&fixture);
 		if (!code && n > 50)
 			break;
 	}
 	tm_alloc_fail_at(-1);
 	CHECK_EQ_I64(code, 0);
-	teardown(&bench);
+	fixture_teardown(&fixture);
 }
 
 static const struct tap_case cases[] = {
