@@ -38,6 +38,18 @@ static size_t read_addresses(struct symbols_request **ret_requests)
 	return count;
 }
 
+static void print_line(uint32_t line)
+{
+	char digits[16];
+	size_t at = sizeof digits;
+	do
+		digits[--at] = (char)('0' + line % 10);
+	while ((line /= 10) > 0);
+	putc_unlocked(':', stdout);
+	fwrite_unlocked(digits + at, 1, sizeof digits - at, stdout);
+	putc_unlocked('\n', stdout);
+}
+
 static void print_all(const struct symbols_request *requests, size_t count,
 		      const struct symbols_result *result)
 {
@@ -49,8 +61,10 @@ static void print_all(const struct symbols_request *requests, size_t count,
 		for (; at < result->count && result->symbols[at].address == requests[i].address;
 		     at++) {
 			const struct trace_symbol *symbol = &result->symbols[at];
-			printf("%s\n%s:%u\n", symbol->function, symbol->file ? symbol->file : "??",
-			       symbol->line);
+			fputs_unlocked(symbol->function, stdout);
+			putc_unlocked('\n', stdout);
+			fputs_unlocked(symbol->file ? symbol->file : "??", stdout);
+			print_line(symbol->line);
 		}
 	}
 }
@@ -76,6 +90,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
+	setvbuf(stdout, NULL, _IOFBF, 1 << 20);
 	print_all(requests, count, &result);
 	tm_free(result.symbols);
 	tm_free(requests);

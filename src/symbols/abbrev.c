@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbols/abbrev.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -107,48 +106,55 @@ static struct value read_varying(struct cursor *in, unsigned form)
 	return value;
 }
 
-struct value value_read(struct cursor *in, const struct abbrev_attr *attr, struct form_sizes sizes)
+bool abbrev_attr_make(struct abbrev_attr *attr, uint64_t name, uint64_t form,
+		      struct form_sizes sizes)
 {
-	unsigned form = attr->form;
-	if (form == DW_FORM_indirect)
-		form = (unsigned)cursor_uleb(in) & 0xffff;
-	int bytes = form_bytes(form, sizes);
-	if (bytes == UNKNOWN || form == DW_FORM_indirect) {
+	int bytes = form > UINT16_MAX ? UNKNOWN : form_bytes((unsigned)form, sizes);
+	if (name > UINT16_MAX || bytes == UNKNOWN)
+		return false;
+	*attr = (struct abbrev_attr){
+		.name = (uint16_t)name,
+		.form = (uint16_t)form,
+		.bytes = bytes == VARIES ? ABBREV_BYTES_VARY : (uint8_t)bytes,
+	};
+	return true;
+}
+
+static struct value read_indirect(struct cursor *in, struct form_sizes sizes)
+{
+	struct abbrev_attr attr;
+	uint64_t form = cursor_uleb(in);
+	if (form == DW_FORM_indirect || !abbrev_attr_make(&attr, 0, form, sizes)) {
 		cursor_fail(in);
 		return (struct value){0};
 	}
-	if (bytes == VARIES)
-		return read_varying(in, form);
-	struct value value = {.form = (uint16_t)form};
-	if (form == DW_FORM_implicit_const)
+	return value_read(in, &attr, sizes);
+}
+
+struct value value_read(struct cursor *in, const struct abbrev_attr *attr, struct form_sizes sizes)
+{
+	struct value value = {.form = attr->form};
+	if (attr->form == DW_FORM_indirect)
+		return read_indirect(in, sizes);
+	if (attr->bytes == ABBREV_BYTES_VARY)
+		return read_varying(in, attr->form);
+	if (attr->form == DW_FORM_implicit_const)
 		value.number = (uint64_t)attr->constant;
-	else if (form == DW_FORM_flag_present)
+	else if (attr->form == DW_FORM_flag_present)
 		value.number = 1;
-	else if (bytes <= 8)
-		value.number = cursor_uint(in, (unsigned)bytes);
+	else if (attr->bytes <= 8)
+		value.number = cursor_uint(in, attr->bytes);
 	else
-		cursor_skip(in, (uint64_t)bytes);
+		cursor_skip(in, attr->bytes);
 	return value;
 }
 
-void value_skip(struct cursor *in, unsigned form, struct form_sizes sizes)
+void value_skip_varying(struct cursor *in, const struct abbrev_attr *attr, struct form_sizes sizes)
 {
-	int bytes = form_bytes(form, sizes);
-	if (bytes >= 0)
-		cursor_skip(in, (uint64_t)bytes);
+	if (attr->form == DW_FORM_exprloc)
+		cursor_skip(in, cursor_uleb(in));
 	else
-		value_read(in, &(struct abbrev_attr){.form = (uint16_t)form}, sizes);
-}
-
-void value_skip_all(struct cursor *in, const struct abbrevs *abbrevs, const struct abbrev *abbrev,
-		    struct form_sizes sizes)
-{
-	if (abbrev->bytes != ABBREV_VARIES) {
-		cursor_skip(in, abbrev->bytes);
-		return;
-	}
-	for (uint32_t i = 0; i < abbrev->attr_count; i++)
-		value_skip(in, abbrevs->attrs[abbrev->first_attr + i].form, sizes);
+		value_read(in, attr, sizes);
 }
 
 static int add_attr(struct abbrevs *abbrevs, struct abbrev_attr attr)
@@ -183,15 +189,17 @@ static int add_abbrev(struct abbrevs *abbrevs, const struct abbrev *abbrev)
 	return 0;
 }
 
-static void note_attr(struct abbrev *abbrev, unsigned name, int bytes)
+static void note_attr(struct abbrev *abbrev, const struct abbrev_attr *attr)
 {
-	if (bytes < 0 || abbrev->bytes == ABBREV_VARIES)
+	if (attr->bytes == ABBREV_BYTES_VARY)
 		abbrev->bytes = ABBREV_VARIES;
-	else
-		abbrev->bytes += (uint32_t)bytes;
+	else if (abbrev->bytes != ABBREV_VARIES)
+		abbrev->bytes += attr->bytes;
+	enum abbrev_quick quick = abbrev_quick(attr->name);
 	abbrev->attr_count++;
-	abbrev->has_code |= name == DW_AT_low_pc || name == DW_AT_ranges;
-	abbrev->has_sibling |= name == DW_AT_sibling;
+	if (quick < QUICK_ATTRS && !abbrev->quick[quick] && abbrev->attr_count <= UINT8_MAX)
+		abbrev->quick[quick] = (uint8_t)abbrev->attr_count;
+	abbrev->has_code |= quick == QUICK_LOW_PC || quick == QUICK_RANGES;
 }
 
 static int load_attrs(struct abbrevs *abbrevs, struct cursor *in, struct abbrev *abbrev,
@@ -201,17 +209,17 @@ static int load_attrs(struct abbrevs *abbrevs, struct cursor *in, struct abbrev 
 		uint64_t name = cursor_uleb(in), form = cursor_uleb(in);
 		if (!name && !form)
 			return in->bad ? -EBADMSG : 0;
-		struct abbrev_attr attr = {.name = (uint16_t)name, .form = (uint16_t)form};
+		struct abbrev_attr attr;
+		/* What cannot be skipped makes all that follows it unreadable. */
+		if (in->bad || !abbrev_attr_make(&attr, name, form, sizes))
+			return -EBADMSG;
 		if (form == DW_FORM_implicit_const)
 			attr.constant = cursor_sleb(in);
-		int bytes = form > UINT16_MAX ? UNKNOWN : form_bytes((unsigned)form, sizes);
-		/* What cannot be skipped makes all that follows it unreadable. */
-		if (in->bad || name > UINT16_MAX || bytes == UNKNOWN)
-			return -EBADMSG;
+		attr.at = abbrev->bytes;
 		int code = add_attr(abbrevs, attr);
 		if (code)
 			return code;
-		note_attr(abbrev, attr.name, bytes);
+		note_attr(abbrev, &attr);
 	}
 }
 

@@ -2,6 +2,8 @@
 /* The shapes of a unit's entries, and the encoding of their attributes. */
 #pragma once
 
+#include <dwarf.h>
+
 #include "base/error.h"
 #include "symbols/cursor.h"
 
@@ -13,10 +15,58 @@ struct form_sizes {
 
 struct abbrev_attr {
 	uint16_t name, form;
+	uint32_t at;      /* bytes of the attributes before it; ABBREV_VARIES */
+	uint8_t bytes;    /* ABBREV_BYTES_VARY */
 	int64_t constant; /* of DW_FORM_implicit_const */
 };
 
-enum { ABBREV_VARIES = UINT32_MAX };
+enum { ABBREV_VARIES = UINT32_MAX, ABBREV_BYTES_VARY = UINT8_MAX };
+
+/* The attributes that are asked for again and again. */
+enum abbrev_quick {
+	QUICK_LOW_PC,
+	QUICK_HIGH_PC,
+	QUICK_RANGES,
+	QUICK_SIBLING,
+	QUICK_NAME,
+	QUICK_LINKAGE_NAME,
+	QUICK_ABSTRACT_ORIGIN,
+	QUICK_SPECIFICATION,
+	QUICK_CALL_FILE,
+	QUICK_CALL_LINE,
+	QUICK_CALL_COLUMN,
+	QUICK_ATTRS,
+};
+
+/* Which of them it is; QUICK_ATTRS = none. Folded away where the name is a constant. */
+static inline enum abbrev_quick abbrev_quick(unsigned name)
+{
+	switch (name) {
+	case DW_AT_low_pc:
+		return QUICK_LOW_PC;
+	case DW_AT_high_pc:
+		return QUICK_HIGH_PC;
+	case DW_AT_ranges:
+		return QUICK_RANGES;
+	case DW_AT_sibling:
+		return QUICK_SIBLING;
+	case DW_AT_name:
+		return QUICK_NAME;
+	case DW_AT_linkage_name:
+		return QUICK_LINKAGE_NAME;
+	case DW_AT_abstract_origin:
+		return QUICK_ABSTRACT_ORIGIN;
+	case DW_AT_specification:
+		return QUICK_SPECIFICATION;
+	case DW_AT_call_file:
+		return QUICK_CALL_FILE;
+	case DW_AT_call_line:
+		return QUICK_CALL_LINE;
+	case DW_AT_call_column:
+		return QUICK_CALL_COLUMN;
+	}
+	return QUICK_ATTRS;
+}
 
 struct abbrev {
 	uint64_t code;
@@ -24,8 +74,8 @@ struct abbrev {
 	uint32_t bytes; /* of all attributes; ABBREV_VARIES */
 	uint16_t tag;
 	bool has_children;
-	bool has_code; /* its attributes say where its code is */
-	bool has_sibling;
+	bool has_code;              /* its attributes say where its code is */
+	uint8_t quick[QUICK_ATTRS]; /* which attribute it is, from 1 on; 0 = none */
 };
 
 struct abbrevs {
@@ -62,7 +112,30 @@ struct value {
 	const char *text; /* of DW_FORM_string */
 };
 
+/* `attr` as abbrevs_load() or abbrev_attr_make() left it. */
 struct value value_read(struct cursor *in, const struct abbrev_attr *attr, struct form_sizes sizes);
-void value_skip(struct cursor *in, unsigned form, struct form_sizes sizes);
-void value_skip_all(struct cursor *in, const struct abbrevs *abbrevs, const struct abbrev *abbrev,
-		    struct form_sizes sizes);
+void value_skip_varying(struct cursor *in, const struct abbrev_attr *attr, struct form_sizes sizes);
+
+static inline void value_skip(struct cursor *in, const struct abbrev_attr *attr,
+			      struct form_sizes sizes)
+{
+	if (attr->bytes != ABBREV_BYTES_VARY)
+		cursor_skip(in, attr->bytes);
+	else
+		value_skip_varying(in, attr, sizes);
+}
+
+static inline void value_skip_all(struct cursor *in, const struct abbrevs *abbrevs,
+				  const struct abbrev *abbrev, struct form_sizes sizes)
+{
+	if (abbrev->bytes != ABBREV_VARIES) {
+		cursor_skip(in, abbrev->bytes);
+		return;
+	}
+	for (uint32_t i = 0; i < abbrev->attr_count; i++)
+		value_skip(in, &abbrevs->attrs[abbrev->first_attr + i], sizes);
+}
+
+/* An attribute that is described elsewhere than in a table. False: its form is not known. */
+bool abbrev_attr_make(struct abbrev_attr *attr, uint64_t name, uint64_t form,
+		      struct form_sizes sizes);

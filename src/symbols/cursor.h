@@ -48,11 +48,15 @@ static inline void cursor_skip(struct cursor *cursor, uint64_t bytes)
 static inline uint64_t cursor_uint(struct cursor *cursor, unsigned bytes)
 {
 	uint64_t value = 0;
-	if (bytes > cursor_left(cursor)) {
+	if (cursor_left(cursor) >= sizeof value) { /* one load */
+		memcpy(&value, cursor->at, sizeof value);
+		value = bytes == 8 ? value : value & ((1ull << 8 * bytes) - 1);
+	} else if (bytes <= cursor_left(cursor)) {
+		memcpy(&value, cursor->at, bytes);
+	} else {
 		cursor_fail(cursor);
 		return 0;
 	}
-	memcpy(&value, cursor->at, bytes);
 	cursor->at += bytes;
 	return value;
 }

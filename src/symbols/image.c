@@ -103,6 +103,8 @@ static void note_section(struct image *image, const GElf_Shdr *header, enum imag
 		*part = (struct image_part){0};
 	if (part->packing)
 		part->data = NULL;
+	else
+		part->is_terminated = part->bytes && !part->data[part->bytes - 1];
 }
 
 int image_open(struct image *image, const struct elffile *file, bool split, uint64_t max_bytes)
@@ -164,6 +166,7 @@ static void unpack(struct image *image, struct image_part *part)
 	part->data = plain;
 	part->is_owned = true;
 	part->packing = 0;
+	part->is_terminated = part->bytes && !plain[part->bytes - 1];
 }
 
 const struct image_part *image_part(struct image *image, enum image_section section)
@@ -176,7 +179,10 @@ const struct image_part *image_part(struct image *image, enum image_section sect
 
 const char *image_text(struct image *image, enum image_section section, uint64_t offset)
 {
-	struct cursor at = image_cursor(image, section, offset);
+	const struct image_part *part = image_part(image, section);
+	if (part->is_terminated && offset < part->bytes)
+		return (const char *)part->data + offset;
+	struct cursor at = cursor_at(part->data, part->bytes, offset);
 	const char *text = cursor_text(&at);
 	return at.bad ? NULL : text;
 }

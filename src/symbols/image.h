@@ -30,6 +30,7 @@ struct image_part {
 	size_t packed_bytes;
 	uint8_t packing; /* 0 = plain, else ELFCOMPRESS_* */
 	bool is_owned;
+	bool is_terminated; /* its last byte is 0, so every string in it ends */
 };
 
 struct image {

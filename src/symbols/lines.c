@@ -15,13 +15,13 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/memory.h"
 #include "symbols/linetable.h"
+#include "symbols/namemap.h"
 #include "symbols/scopes.h"
 #include "symbols/split.h"
 
-enum { NAME_ROOM = 32 * 1024, LOOK_BACK = 1024, TRIES_MAX = 16, NAMES_CACHED = 1 << 14 };
+enum { NAME_ROOM = 32 * 1024, LOOK_BACK = 1024, TRIES_MAX = 16 };
 /* Decoded units beyond this are let go. */
 enum { KEPT_BYTES = 48 << 20 };
 
@@ -33,18 +33,14 @@ struct part {
 	bool split_tried, has_functions, has_table;
 	struct functions functions;
 	struct linetable table;
-	const char **paths; /* by file number, made when asked for */
+	const char **paths;   /* by file number, made when asked for */
+	struct namemap names; /* by the offset of the entry that has the name */
 };
 
 struct range {
 	uint64_t low, high;
 	uint64_t reach; /* the largest end up to here */
 	uint32_t part;
-};
-
-struct cached_name {
-	const char *mangled; /* in the file */
-	const char *name;    /* in the pool */
 };
 
 struct lines {
@@ -62,7 +58,8 @@ struct lines {
 	struct scopes tree; /* of one function */
 	const struct part *tree_part;
 	uint64_t tree_die;
-	struct cached_name *names;
+	struct namemap demangled; /* by the mangled name's place in the file */
+	lines_demangle_fn demangle;
 };
 
 static uint64_t cpu_ns(void)
@@ -211,9 +208,9 @@ int lines_open(struct lines **ret_lines, const struct elffile *file,
 		return -ENOMEM;
 	lines->file = file;
 	lines->search = search;
+	lines->demangle = symbols_demangle;
 	lines->limits = *limits;
-	lines->names = tm_alloc_array(NAMES_CACHED, sizeof *lines->names);
-	int code = lines->names ? open_all(lines) : -ENOMEM;
+	int code = open_all(lines);
 	charge(lines, began);
 	if (code) {
 		lines_close(lines);
@@ -223,11 +220,17 @@ int lines_open(struct lines **ret_lines, const struct elffile *file,
 	return 0;
 }
 
+void lines_set_demangle(struct lines *lines, lines_demangle_fn demangle)
+{
+	lines->demangle = demangle;
+}
+
 static void unload(struct part *part)
 {
 	functions_done(&part->functions);
 	linetable_done(&part->table);
 	part->paths = tm_free(part->paths);
+	namemap_done(&part->names);
 	part->has_functions = part->has_table = false;
 	unit_unload(part->skeleton);
 	unit_unload(part->body);
@@ -251,7 +254,7 @@ struct lines *lines_close(struct lines *lines)
 	image_close(&lines->alt_image);
 	tm_free(lines->parts);
 	tm_free(lines->ranges);
-	tm_free(lines->names);
+	namemap_done(&lines->demangled);
 	return tm_free(lines);
 }
 
@@ -324,18 +327,47 @@ static const char *intern(struct strpool *strings, const char *text)
 	return text ? strpool_intern(strings, text, strlen(text)) : NULL;
 }
 
-/* The linker keeps equal names once, so one pointer serves all units of a file. */
-static const char *demangled(struct lines *lines, struct strpool *strings, const char *mangled)
+/* The linker keeps equal names once, so one place serves all units of a file. */
+static const char *demangle(struct lines *lines, struct strpool *strings, const char *mangled)
 {
-	struct cached_name *slot = &lines->names[hash_pair(0, (uintptr_t)mangled) % NAMES_CACHED];
-	if (slot->mangled == mangled)
-		return slot->name;
+	const struct namemap_entry *known = namemap_find(&lines->demangled, (uintptr_t)mangled);
+	if (known)
+		return known->name;
 	char name[NAME_ROOM];
-	symbols_demangle(mangled, name, sizeof name);
+	lines->demangle(mangled, name, sizeof name);
 	const char *kept = intern(strings, name);
 	if (kept)
-		*slot = (struct cached_name){.mangled = mangled, .name = kept};
+		namemap_put(&lines->demangled,
+			    (struct namemap_entry){.key = (uintptr_t)mangled, .name = kept});
 	return kept;
+}
+
+/* The entry that names a function: most are instances of one in the same unit. */
+static uint64_t naming_entry(const struct die *die)
+{
+	struct value origin = die_value(die, DW_AT_abstract_origin);
+	bool is_near = origin.form == DW_FORM_ref4 || origin.form == DW_FORM_ref8 ||
+		       origin.form == DW_FORM_ref_udata;
+	return is_near ? origin.number + die->unit->offset : die->offset;
+}
+
+static const char *name_of(struct lines *lines, struct part *part, struct strpool *strings,
+			   const struct die *die, bool *ret_plain)
+{
+	uint64_t key = naming_entry(die);
+	const struct namemap_entry *known = namemap_find(&part->names, key);
+	if (known) {
+		*ret_plain = known->flag;
+		return known->name;
+	}
+	const char *mangled = die_function_name(die, ret_plain);
+	const char *name = mangled ? demangle(lines, strings, mangled) : NULL;
+	if (name) {
+		namemap_put(&part->names,
+			    (struct namemap_entry){.key = key, .name = name, .flag = *ret_plain});
+		lines->kept_bytes += 2 * sizeof *known;
+	}
+	return name;
 }
 
 static const char *path_of(struct part *part, struct strpool *strings, uint32_t file)
@@ -400,8 +432,7 @@ static void add_frames(struct lines *lines, struct part *part, struct strpool *s
 		struct die die;
 		const char *name = NULL;
 		if (die_at(part->body, dies[count - 1 - i], &die))
-			name = die_function_name(&die, &answer->is_plain);
-		name = name ? demangled(lines, strings, name) : NULL;
+			name = name_of(lines, part, strings, &die, &answer->is_plain);
 		if (!name) {
 			answer->count = 0;
 			return;

@@ -24,6 +24,10 @@ TM_MUST_CHECK int lines_open(struct lines **ret_lines, const struct elffile *fil
 			     const struct lines_limits *limits);
 struct lines *lines_close(struct lines *lines);
 
+typedef void (*lines_demangle_fn)(const char *name, char *out, size_t out_bytes);
+/* How names are made readable from now on, if not by symbols_demangle(). */
+void lines_set_demangle(struct lines *lines, lines_demangle_fn demangle);
+
 struct lines_answer {
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX]; /* innermost first */
 	size_t count;

@@ -95,8 +95,9 @@ static int read_list(struct linetable *table, const struct header *header, struc
 	if (column_count > FORMATS_MAX)
 		return -EBADMSG;
 	for (unsigned i = 0; i < column_count; i++) {
-		columns[i] = (struct abbrev_attr){.name = (uint16_t)cursor_uleb(in)};
-		columns[i].form = (uint16_t)cursor_uleb(in);
+		uint64_t name = cursor_uleb(in), form = cursor_uleb(in);
+		if (!abbrev_attr_make(&columns[i], name, form, header->sizes))
+			return -EBADMSG;
 	}
 	uint64_t count = cursor_uleb(in);
 	if (in->bad || count > FILES_MAX || (count && !column_count))

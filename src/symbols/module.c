@@ -219,6 +219,15 @@ static int load_tables(struct module_set *set, struct symbols_module *module, st
 	return 0;
 }
 
+static void choose_demangler(struct symbols_module *module)
+{
+	bool is_nim = table_mentions(&module->file, "NimMain") ||
+		      table_mentions(&module->debug, "NimMain");
+	module->demangle = is_nim ? symbols_demangle_nim : symbols_demangle;
+	if (module->lines)
+		lines_set_demangle(module->lines, module->demangle);
+}
+
 int module_open(struct module_set *set, struct symbols_module *module, struct tm_error *err)
 {
 	int code = open_any(set, module, err);
@@ -227,6 +236,7 @@ int module_open(struct module_set *set, struct symbols_module *module, struct tm
 	/* Lines first: they may bring a debug file with a symbol table. */
 	load_lines(set, module);
 	code = load_tables(set, module, err);
+	choose_demangler(module);
 	if (code && module->lines) {
 		*err = (struct tm_error){0};
 		code = 0;
@@ -236,10 +246,11 @@ int module_open(struct module_set *set, struct symbols_module *module, struct tm
 	return code;
 }
 
-static const char *demangled(struct module_set *set, const char *mangled)
+static const char *demangled(struct module_set *set, const struct symbols_module *module,
+			     const char *mangled)
 {
 	char name[NAME_ROOM];
-	symbols_demangle(mangled, name, sizeof name);
+	module->demangle(mangled, name, sizeof name);
 	return strpool_intern(set->strings, name, strlen(name));
 }
 
@@ -274,13 +285,13 @@ size_t module_lookup(struct module_set *set, struct symbols_module *module, uint
 				      : NULL;
 	if (answer.count) {
 		/* Some compilers name only the symbol in full. */
-		const char *full = is_mangled(mangled) ? demangled(set, mangled) : NULL;
+		const char *full = is_mangled(mangled) ? demangled(set, module, mangled) : NULL;
 		if (full)
 			answer.frames[answer.count - 1].function = full;
 		memcpy(frames, answer.frames, answer.count * sizeof *frames);
 		return answer.count;
 	}
-	const char *function = mangled ? demangled(set, mangled) : NULL;
+	const char *function = mangled ? demangled(set, module, mangled) : NULL;
 	if (!function)
 		return 0;
 	frames[0] = (struct symbols_frame){

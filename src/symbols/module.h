@@ -30,6 +30,7 @@ struct symbols_module {
 	uint8_t *mini_bytes;
 	struct table tables[2]; /* the second for what the first does not name */
 	struct lines *lines;    /* NULL: no debug information, or not asked for */
+	lines_demangle_fn demangle;
 };
 
 /*

@@ -142,40 +142,19 @@ static int visit_value(const struct unit *unit, const struct value *ranges, rang
 	return visit_old_list(unit, offset, visit, ctx);
 }
 
-/* All three in one pass: it is done for every function of a unit. */
-struct code_attrs {
-	struct value low, high, ranges;
-};
-
-static struct code_attrs read_code(const struct die *die)
-{
-	struct code_attrs code = {0};
-	struct cursor in = die->attrs;
-	const struct abbrevs *abbrevs = &die->unit->abbrevs;
-	for (uint32_t i = 0; i < die->abbrev->attr_count && !in.bad; i++) {
-		const struct abbrev_attr *attr = &abbrevs->attrs[die->abbrev->first_attr + i];
-		struct value *place = attr->name == DW_AT_low_pc    ? &code.low
-				      : attr->name == DW_AT_high_pc ? &code.high
-				      : attr->name == DW_AT_ranges  ? &code.ranges
-								    : NULL;
-		if (place)
-			*place = value_read(&in, attr, die->unit->sizes);
-		else
-			value_skip(&in, attr->form, die->unit->sizes);
-	}
-	return in.bad ? (struct code_attrs){0} : code;
-}
-
 int die_ranges(const struct die *die, range_fn visit, void *ctx)
 {
-	struct code_attrs code = read_code(die);
+	struct value high_value = die_value(die, DW_AT_high_pc);
+	if (!high_value.form) {
+		struct value ranges = die_value(die, DW_AT_ranges);
+		return ranges.form ? visit_value(die->unit, &ranges, visit, ctx) : 0;
+	}
 	uint64_t low, high;
-	if (code.ranges.form)
-		return visit_value(die->unit, &code.ranges, visit, ctx);
-	if (!code.high.form || !unit_address(die->unit, &code.low, &low))
+	struct value low_value = die_value(die, DW_AT_low_pc);
+	if (!unit_address(die->unit, &low_value, &low))
 		return 0;
 	/* An address, or since DWARF 4 more often how many bytes. */
-	if (!unit_address(die->unit, &code.high, &high))
-		high = low + code.high.number;
+	if (!unit_address(die->unit, &high_value, &high))
+		high = low + high_value.number;
 	return tell(die->unit, visit, ctx, low, high);
 }

@@ -24,9 +24,9 @@ TM_MUST_CHECK int resolve_here(const struct resolve_batch *batch, size_t from, s
 
 /*
  * The same from `from` on, with debug information, in a process of its own,
- * since libdw can be crashed by damaged files. *ret_done says up to which
- * request (a module's last) the answers are in: less than all when that process
- * crashed or took too long. -ENOMEM, or what on_frames returned.
+ * since a file may change or be damaged under its reader. *ret_done says up to
+ * which request the answers are in: less than all when that process crashed or
+ * took too long. -ENOMEM, or what on_frames returned.
  */
 TM_MUST_CHECK int worker_resolve(const struct resolve_batch *batch, size_t from,
 				 resolve_frames_fn on_frames, void *ctx, size_t *ret_done);

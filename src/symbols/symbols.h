@@ -144,3 +144,11 @@ static inline uint64_t symbols_lookup_address(uint64_t pc)
  * if longer, always terminated). Any other name is copied. Bounded in time.
  */
 void symbols_demangle(const char *name, char *out, size_t out_bytes);
+/* The same for a program of Nim, whose procs become module.proc. */
+void symbols_demangle_nim(const char *name, char *out, size_t out_bytes);
+
+/*
+ * A demangled name for the screen: without the arguments of templates and
+ * generics ("std::vector<>::push_back(int&&)"). Cut and terminated as above.
+ */
+void symbols_shorten(const char *name, char *out, size_t out_bytes);

@@ -208,3 +208,18 @@ const char *table_find(const struct table *table, uint64_t elf_address)
 	}
 	return best_name;
 }
+
+bool table_mentions(const struct elffile *file, const char *name)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = file->elf ? elffile_section(file, NULL, SHT_SYMTAB, &header) : NULL;
+	section = section ? elf_getscn(file->elf, header.sh_link) : NULL;
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	/* Each name is behind the terminator of the one before. */
+	char wanted[64] = {0};
+	size_t bytes = strlen(name);
+	if (!data || !data->d_buf || bytes + 2 > sizeof wanted)
+		return false;
+	memcpy(wanted + 1, name, bytes);
+	return memmem(data->d_buf, data->d_size, wanted, bytes + 2) != NULL;
+}

@@ -24,3 +24,6 @@ uint64_t table_bytes(const struct table *table);
 
 /* The mangled name of the function that contains the address, or NULL. O(log count). */
 const char *table_find(const struct table *table, uint64_t elf_address);
+
+/* Is there a symbol of this name in .symtab? O(bytes of the names). */
+bool table_mentions(const struct elffile *file, const char *name);

@@ -225,19 +225,28 @@ bool die_at(struct unit *unit, uint64_t offset, struct die *ret_die)
 	return true;
 }
 
-struct value die_value(const struct die *die, unsigned name)
+struct value die_value_search(const struct die *die, unsigned name)
+{
+	const struct abbrev_attr *attrs = &die->unit->abbrevs.attrs[die->abbrev->first_attr];
+	for (uint32_t i = 0; i < die->abbrev->attr_count; i++)
+		if (attrs[i].name == name)
+			return die_value_at(die, i);
+	return (struct value){0};
+}
+
+struct value die_value_at(const struct die *die, uint32_t wanted)
 {
 	struct cursor in = die->attrs;
-	const struct abbrevs *abbrevs = &die->unit->abbrevs;
-	for (uint32_t i = 0; i < die->abbrev->attr_count && !in.bad; i++) {
-		const struct abbrev_attr *attr = &abbrevs->attrs[die->abbrev->first_attr + i];
-		if (attr->name == name) {
-			struct value value = value_read(&in, attr, die->unit->sizes);
-			return in.bad ? (struct value){0} : value;
-		}
-		value_skip(&in, attr->form, die->unit->sizes);
-	}
-	return (struct value){0};
+	const struct abbrev_attr *attrs = &die->unit->abbrevs.attrs[die->abbrev->first_attr];
+	/* From the last place that is the same in all entries of this shape. */
+	uint32_t from = wanted;
+	while (attrs[from].at == ABBREV_VARIES)
+		from--;
+	cursor_skip(&in, attrs[from].at);
+	for (; from < wanted; from++)
+		value_skip(&in, &attrs[from], die->unit->sizes);
+	struct value value = value_read(&in, &attrs[wanted], die->unit->sizes);
+	return in.bad ? (struct value){0} : value;
 }
 
 bool die_follow(const struct unit *unit, const struct value *value, struct die *ret_die)
@@ -334,19 +343,18 @@ bool unit_address(const struct unit *unit, const struct value *value, uint64_t *
 
 const char *die_function_name(const struct die *die, bool *ret_plain)
 {
-	static const unsigned linkage[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name};
 	struct die at = *die;
 	const char *plain = NULL;
 	for (unsigned step = 0; step < ORIGINS_MAX; step++) {
-		for (size_t i = 0; i < sizeof linkage / sizeof linkage[0]; i++) {
-			struct value value = die_value(&at, linkage[i]);
-			const char *text = unit_text(at.unit, &value);
-			if (text && text[0]) {
-				*ret_plain = false;
-				return text;
-			}
+		struct value value = die_value(&at, DW_AT_linkage_name);
+		if (!value.form && at.unit->sizes.version < 4)
+			value = die_value(&at, DW_AT_MIPS_linkage_name);
+		const char *text = unit_text(at.unit, &value);
+		if (text && text[0]) {
+			*ret_plain = false;
+			return text;
 		}
-		struct value value = die_value(&at, DW_AT_name);
+		value = die_value(&at, DW_AT_name);
 		plain = plain ? plain : unit_text(at.unit, &value);
 		value = die_value(&at, DW_AT_abstract_origin);
 		if (!value.form)

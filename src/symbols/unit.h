@@ -75,8 +75,21 @@ struct unit *dwarf_unit_at(struct dwarf *dwarf, uint64_t offset);
 
 /* The entry at an offset, which loads its unit. False if there is none. */
 bool die_at(struct unit *unit, uint64_t offset, struct die *ret_die);
+/* The attribute of this number; form 0 if it cannot be read. */
+struct value die_value_at(const struct die *die, uint32_t index);
+/* One that is not asked for often. */
+struct value die_value_search(const struct die *die, unsigned name);
+
 /* An attribute; form 0 if it has none. */
-struct value die_value(const struct die *die, unsigned name);
+static inline struct value die_value(const struct die *die, unsigned name)
+{
+	enum abbrev_quick quick = abbrev_quick(name);
+	if (quick == QUICK_ATTRS)
+		return die_value_search(die, name);
+	uint8_t number = die->abbrev->quick[quick];
+	return number ? die_value_at(die, number - 1u) : (struct value){0};
+}
+
 /* The entry that a reference leads to. */
 bool die_follow(const struct unit *unit, const struct value *value, struct die *ret_die);
 

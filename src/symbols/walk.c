@@ -7,8 +7,6 @@ bool walk_over(struct walk *walk, const struct die *die)
 {
 	if (!die->abbrev->has_children)
 		return true;
-	if (!die->abbrev->has_sibling)
-		return false;
 	struct value sibling = die_value(die, DW_AT_sibling);
 	uint64_t offset = sibling.number;
 	if (!sibling.form || (sibling.form != DW_FORM_ref_addr &&

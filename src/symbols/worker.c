@@ -4,13 +4,14 @@
  *
  *   child: open, look up ──> records in a pipe ──> parent: check, intern, tell
  *
- * Records are a struct record and its texts. A text is sent once ('T') and has a
- * number from then on: names of templates are long, and come again. 'M' says that all requests up
- * to a module's last are answered; what follows the last 'M' of a child that died is thrown away.
- * The child may have been taken over by a hostile file: the parent believes nothing it says about
- * sizes and numbers.
+ * Records are a struct record and its text. A text is sent once ('T') and has a
+ * number from then on: names of templates are long, and come again. 'D' says up
+ * to which request all are answered; what follows the last 'D' of a child that
+ * died is thrown away. The child may have been taken over by a hostile file: the
+ * parent believes nothing it says about sizes and numbers.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -25,8 +26,8 @@
 #include "symbols/resolve.h"
 #include "symbols/set.h"
 
-enum { FLUSH_BYTES = 64 * 1024, TEXT_MAX = 64 * 1024, WARNINGS_MAX = 1000 };
-/* What one module's answers may take. */
+enum { FLUSH_BYTES = 256 * 1024, TEXT_MAX = 64 * 1024, WARNINGS_MAX = 1000 };
+/* What may wait to be complete. */
 #define WAITING_MAX (256u << 20)
 /* Beyond its CPU limit the child may still hang on a dead network disk. */
 #define SILENCE_MAX_MS (30 * 1000)
@@ -38,8 +39,8 @@ enum { FLUSH_BYTES = 64 * 1024, TEXT_MAX = 64 * 1024, WARNINGS_MAX = 1000 };
 #define PROGRESS_NS (250 * 1000 * 1000ull)
 
 enum {
+	KIND_DONE = 'D',
 	KIND_FRAME = 'F',
-	KIND_MODULE = 'M',
 	KIND_PROGRESS = 'P',
 	KIND_TEXT = 'T',
 	KIND_UNNAMED = 'U',
@@ -51,8 +52,8 @@ struct record {
 	uint32_t line, column;
 	uint32_t function, file; /* numbers of texts, from 1 on in the order of their sending */
 	uint32_t text_bytes;     /* of the text that follows */
-	uint64_t number;         /* of the request; of 'M' how many are done; of 'P' bytes done */
-	uint64_t total;          /* of 'P' */
+	uint64_t number;         /* of the request; of 'D' how many are done; of 'P' bytes done of
+					column and line */
 };
 
 /* ---- the child ---- */
@@ -105,6 +106,13 @@ static uint32_t number_of(struct sender *sender, const char *text)
 	return sender->numbers[index];
 }
 
+static int send_done(void *ctx, size_t requests_done)
+{
+	struct sender *sender = ctx;
+	put_record(sender, (struct record){.kind = KIND_DONE, .number = requests_done}, NULL);
+	return flush(sender);
+}
+
 static int send_frames(void *ctx, size_t request, const struct symbols_frame *frames, size_t count)
 {
 	struct sender *sender = ctx;
@@ -123,14 +131,7 @@ static int send_frames(void *ctx, size_t request, const struct symbols_frame *fr
 		};
 		put_record(sender, record, NULL);
 	}
-	return sender->out.length >= FLUSH_BYTES ? flush(sender) : 0;
-}
-
-static int send_module(void *ctx, size_t requests_done)
-{
-	struct sender *sender = ctx;
-	put_record(sender, (struct record){.kind = KIND_MODULE, .number = requests_done}, NULL);
-	return flush(sender);
+	return sender->out.length >= FLUSH_BYTES ? send_done(sender, request + 1) : 0;
 }
 
 static void send_warning(void *ctx, const char *sentence)
@@ -145,7 +146,13 @@ static void send_progress(void *ctx, const char *what, uint64_t done, uint64_t t
 	if (now - sender->progress_ns < PROGRESS_NS)
 		return;
 	sender->progress_ns = now;
-	put_record(sender, (struct record){.kind = KIND_PROGRESS, .number = done, .total = total},
+	put_record(sender,
+		   (struct record){
+			   .kind = KIND_PROGRESS,
+			   .number = done,
+			   .line = (uint32_t)total,
+			   .column = (uint32_t)(total >> 32),
+		   },
 		   what);
 	if (flush(sender))
 		_exit(1);
@@ -159,8 +166,7 @@ static _Noreturn void run_child(const struct resolve_batch *batch, size_t from, 
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_CPU, &cpu);
 	set_become_worker(batch->symbols, send_warning, send_progress, &sender);
-	int code =
-		resolve_here(batch, from, batch->request_count, send_frames, send_module, &sender);
+	int code = resolve_here(batch, from, batch->request_count, send_frames, send_done, &sender);
 	_exit(code ? 1 : 0);
 }
 
@@ -173,7 +179,7 @@ struct receiver {
 	struct text in;     /* records that were not told yet */
 	size_t scanned;     /* of them, whole records seen */
 	size_t next;        /* the request that must be answered next */
-	size_t done;        /* requests up to the last 'M' */
+	size_t done;        /* requests up to the last 'D' */
 	const char **texts; /* by number, from 1 on */
 	size_t text_count, text_room;
 	uint64_t text_bytes;
@@ -241,7 +247,8 @@ static void take_progress(struct receiver *receiver, const struct record *record
 {
 	const char *what = intern(receiver, text, record->text_bytes);
 	if (what)
-		set_progress(receiver->batch->symbols, what, record->number, record->total);
+		set_progress(receiver->batch->symbols, what, record->number,
+			     record->line | (uint64_t)record->column << 32);
 }
 
 static int take(struct receiver *receiver, const struct record *record, const char *text)
@@ -261,7 +268,7 @@ static int take(struct receiver *receiver, const struct record *record, const ch
 	case KIND_WARNING:
 		take_warning(receiver, record, text);
 		return 0;
-	case KIND_MODULE:
+	case KIND_DONE:
 		if (record->number != receiver->next || receiver->frame_count)
 			return -EBADMSG;
 		receiver->done = receiver->next;
@@ -282,9 +289,9 @@ static ssize_t record_at(const struct text *in, size_t at, struct record *ret_re
 	return in->length - at < bytes ? 0 : (ssize_t)bytes;
 }
 
-/* Where the last 'M' among the new records ends, 0 if there is none: only whole modules are told.
+/* Where the last 'D' among the new records ends, 0 if there is none: only what is complete is told.
  */
-static ssize_t whole_modules(struct receiver *receiver)
+static ssize_t answered(struct receiver *receiver)
 {
 	ssize_t end = 0, bytes = 0;
 	struct record record;
@@ -293,7 +300,7 @@ static ssize_t whole_modules(struct receiver *receiver)
 			take_progress(receiver, &record,
 				      receiver->in.data + receiver->scanned + sizeof record);
 		receiver->scanned += (size_t)bytes;
-		if (record.kind == KIND_MODULE)
+		if (record.kind == KIND_DONE)
 			end = (ssize_t)receiver->scanned;
 	}
 	return bytes < 0 ? bytes : end;
@@ -304,7 +311,7 @@ static int take_all(struct receiver *receiver)
 {
 	if (receiver->in.length > WAITING_MAX)
 		return -EBADMSG;
-	ssize_t end = whole_modules(receiver);
+	ssize_t end = answered(receiver);
 	if (end <= 0)
 		return (int)end;
 	int code = 0;
@@ -322,7 +329,7 @@ static int take_all(struct receiver *receiver)
 
 static int receive(struct receiver *receiver, int fd)
 {
-	char bytes[FLUSH_BYTES];
+	char bytes[64 * 1024];
 	for (;;) {
 		struct pollfd wait = {.fd = fd, .events = POLLIN};
 		int ready = poll(&wait, 1, SILENCE_MAX_MS);
@@ -348,6 +355,9 @@ static pid_t start(const struct resolve_batch *batch, size_t from, int *ret_fd)
 	int ends[2];
 	if (pipe(ends))
 		return -1;
+#ifdef F_SETPIPE_SZ
+	fcntl(ends[0], F_SETPIPE_SZ, 1 << 20); /* fewer changes between the two */
+#endif
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -61,7 +61,8 @@ void fixture_setup(struct fixture *fixture, const char *compile)
 	snprintf(command, sizeof command, "%s", fixture->path);
 	FILE *output = popen(command, "r");
 	REQUIRE(output);
-	REQUIRE(fscanf(output, "%" SCNx64 " %" SCNx64, &fixture->in_inner, &fixture->in_hidden) == 2);
+	REQUIRE(fscanf(output, "%" SCNx64 " %" SCNx64, &fixture->in_inner, &fixture->in_hidden) ==
+		2);
 	REQUIRE(pclose(output) == 0);
 	fixture->in_inner--;
 	fixture->in_hidden--;
@@ -88,4 +89,3 @@ struct symbols_module *fixture_open(struct fixture *fixture)
 	REQUIRE(module);
 	return module;
 }
-

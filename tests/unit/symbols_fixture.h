@@ -28,4 +28,3 @@ void fixture_note_warning(void *ctx, const char *sentence);
 
 #define COMPILE_DEBUG "cd '%s' && cc -O2 -g -rdynamic -Wl,--build-id p.c -o p"
 #define COMPILE_PLAIN "cd '%s' && cc -O2 -rdynamic -Wl,--build-id p.c -o p"
-

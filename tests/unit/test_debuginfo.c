@@ -86,8 +86,10 @@ static void packed_zstd(void)
 
 static void split_files(void)
 {
-	check_compiled("cd '%s' && gcc -O2 -g -gdwarf-4 -gsplit-dwarf -c p.c && gcc p.o -o p && test -e p.dwo");
-	check_compiled("cd '%s' && gcc -O2 -g -gdwarf-5 -gsplit-dwarf -c p.c && gcc p.o -o p && test -e p.dwo");
+	check_compiled("cd '%s' && gcc -O2 -g -gdwarf-4 -gsplit-dwarf -c p.c && gcc p.o -o p && "
+		       "test -e p.dwo");
+	check_compiled("cd '%s' && gcc -O2 -g -gdwarf-5 -gsplit-dwarf -c p.c && gcc p.o -o p && "
+		       "test -e p.dwo");
 	check_compiled("cd '%s' && clang -O2 -g -gdwarf-4 -gsplit-dwarf -c p.c && clang p.o -o p"
 		       " && test -e p.dwo");
 	check_compiled("cd '%s' && clang -O2 -g -gdwarf-5 -gsplit-dwarf -c p.c && clang p.o -o p"
@@ -142,8 +144,7 @@ static void mini_debug_info(void)
 {
 	struct fixture fixture;
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
-	fixture_setup(&fixture,
-		      COMPILE_DEBUG
+	fixture_setup(&fixture, COMPILE_DEBUG
 		      " && nm -D p --format=posix --defined-only | awk '{print $1}' | sort >dyn"
 		      " && nm p --format=posix --defined-only | awk '$2 ~ /[TtD]/ {print $1}' |"
 		      " sort >all && comm -13 dyn all >keep && objcopy --only-keep-debug p debug"
@@ -160,8 +161,8 @@ static void mini_debug_info(void)
 }
 
 /* Moves the debug file to DIR/.build-id/xx/yyyy.debug, DIR being the argument. */
-#define TO_BUILD_ID(folder)                                                               \
-	" && id=$(readelf -n p | sed -n 's/.*Build ID: //p') && rest=${id#??} && "        \
+#define TO_BUILD_ID(folder)                                                                   \
+	" && id=$(readelf -n p | sed -n 's/.*Build ID: //p') && rest=${id#??} && "            \
 	"mkdir -p " folder "/.build-id/${id%%%%$rest} && objcopy --only-keep-debug p " folder \
 	"/.build-id/${id%%%%$rest}/$rest.debug && strip -s p"
 
@@ -173,9 +174,9 @@ static void debug_dir(void)
 	snprintf(folder, sizeof folder, "%s/elsewhere", fixture.folder);
 	const char *const folders[] = {"/nowhere", folder};
 	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
-	CHECK_EQ_U64(symbols_lookup(fixture.symbols, fixture_open(&fixture), fixture.in_hidden,
-				    frames),
-		     0);
+	CHECK_EQ_U64(
+		symbols_lookup(fixture.symbols, fixture_open(&fixture), fixture.in_hidden, frames),
+		0);
 	restart(&fixture, (struct symbols_options){.debug_dirs = folders, .debug_dir_count = 2});
 	check_all(&fixture, fixture_open(&fixture));
 	/* The program itself is gone: its build-id is enough. */
@@ -243,6 +244,55 @@ static void rust(void)
 		}
 	}
 	CHECK(found);
+	fixture_teardown(&fixture);
+}
+
+/* Looks for a frame by function and line among the addresses of a program's code. */
+static bool has_frame(struct fixture *fixture, const char *program, const char *function,
+		      uint32_t line)
+{
+	char path[128], command[256];
+	unsigned long low = 0, bytes = 0;
+	snprintf(path, sizeof path, "%s/%s", fixture->folder, program);
+	snprintf(command, sizeof command,
+		 "readelf -SW %s | sed -n 's/.* [.]text *PROGBITS *//p' | cut -d' ' -f1,3", path);
+	FILE *output = popen(command, "r");
+	REQUIRE(output && fscanf(output, "%lx %lx", &low, &bytes) == 2);
+	pclose(output);
+	struct symbols_module *module;
+	struct symbols_frame frames[SYMBOLS_CHAIN_MAX];
+	REQUIRE(symbols_open(fixture->symbols, path, NULL, 0, &module, NULL) == 0);
+	for (uint64_t at = low; at < low + bytes; at++) {
+		size_t count = symbols_lookup(fixture->symbols, module, at, frames);
+		for (size_t i = 0; i < count; i++)
+			if (!strcmp(frames[i].function, function) && frames[i].line == line)
+				return true;
+	}
+	return false;
+}
+
+static void d_language(void)
+{
+	struct fixture fixture;
+	fixture_setup(&fixture,
+		      COMPILE_DEBUG " && printf '%%s\\n' 'module demo;' 'struct Box(T) { T value;'"
+				    " '  T twice(T x) { return x + value; } }'"
+				    " 'void main() { Box!int b; b.value = b.twice(3); }' >demo.d"
+				    " && gdc -g demo.d -o d");
+	CHECK(has_frame(&fixture, "d", "demo.Box!(int).Box.twice(int)", 3));
+	CHECK(has_frame(&fixture, "d", "D main", 4));
+	fixture_teardown(&fixture);
+}
+
+static void nim(void)
+{
+	struct fixture fixture;
+	fixture_setup(&fixture, COMPILE_DEBUG
+		      " && printf '%%s\\n' 'proc work(x: int): string {.noinline.} ='"
+		      " '  result = $x' '  result.add(\"!\")' 'echo work(3)' >demo.nim"
+		      " && nim c --hints:off --mm:arc --debugger:native --nimcache:cache -o:n"
+		      " demo.nim >/dev/null 2>&1");
+	CHECK(has_frame(&fixture, "n", "demo.work", 3));
 	fixture_teardown(&fixture);
 }
 
@@ -413,6 +463,8 @@ static const struct tap_case cases[] = {
 	{.name = "gcc's DWARF 2 to 5 has lines and inlined functions", .run = gcc_versions},
 	{.name = "clang's DWARF 3 to 5 has lines and inlined functions", .run = clang_versions},
 	{.name = "rust has inlined functions, names without hash", .run = rust},
+	{.name = "D has lines and readable names", .run = d_language},
+	{.name = "Nim has lines of its own and module.proc names", .run = nim},
 	{.name = "debug sections packed by zlib are read", .run = packed_zlib},
 	{.name = "debug sections packed by zstd are read", .run = packed_zstd},
 	{.name = "split debug information is found in .dwo files", .run = split_files},
