@@ -19,10 +19,10 @@ enum { HASH_MIN = 20, HASH_MAX = 26 };
 static const struct {
 	const char *word, *sign;
 } signs[] = {
-	{"dollar", "$"}, {"percent", "%"}, {"amp", "&"},    {"roof", "^"},      {"emark", "!"},
-	{"qmark", "?"},  {"star", "*"},    {"plus", "+"},   {"minus", "-"},     {"slash", "/"},
-	{"eq", "="},     {"lt", "<"},      {"gt", ">"},     {"backslash", "\\"}, {"tilde", "~"},
-	{"colon", ":"},  {"dot", "."},     {"at", "@"},     {"bar", "|"},
+	{"dollar", "$"}, {"percent", "%"}, {"amp", "&"},  {"roof", "^"},       {"emark", "!"},
+	{"qmark", "?"},  {"star", "*"},    {"plus", "+"}, {"minus", "-"},      {"slash", "/"},
+	{"eq", "="},     {"lt", "<"},      {"gt", ">"},   {"backslash", "\\"}, {"tilde", "~"},
+	{"colon", ":"},  {"dot", "."},     {"at", "@"},   {"bar", "|"},
 };
 
 struct part {

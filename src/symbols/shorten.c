@@ -4,8 +4,8 @@
  * generics goes, the brackets stay to say so.
  *
  *   std::vector<int, std::allocator<int> >::push_back(int&&)  std::vector<>::push_back(int&&)
- *   <alloc::vec::Vec<T,A> as core::ops::Drop>::drop           <alloc::vec::Vec<> as core::ops::Drop>::drop
- *   demo::sort::<u8>                                          demo::sort<>
+ *   <alloc::vec::Vec<T,A> as core::ops::Drop>::drop           <alloc::vec::Vec<> as
+ * core::ops::Drop>::drop demo::sort::<u8>                                          demo::sort<>
  *
  * An angle bracket that opens nothing (operator<, operator->, lambda's ->) is
  * kept, and so is the outermost pair where a name begins with it: Rust writes
@@ -55,8 +55,8 @@ static size_t operator_bytes(const struct state *state)
 	if (done < before || memcmp(state->at - before, word, before) != 0 ||
 	    (done > before && is_name_char(state->at[-(ptrdiff_t)before - 1])))
 		return 0;
-	static const char *const signs[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=",
-					    ">=",  "->",  "()",  "<",   ">"};
+	static const char *const signs[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>",
+					    "<=",  ">=",  "->",  "()",  "<",  ">"};
 	for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
 		if (!strncmp(state->at, signs[i], strlen(signs[i])))
 			return strlen(signs[i]);
