@@ -104,7 +104,8 @@ static int compare_rows(const void *left, const void *right, void *ctx)
 void view_rows_sort(struct view_rows *rows, const struct view *view)
 {
 	struct view by = *view;
-	qsort_r(rows->rows, rows->count, sizeof *rows->rows, compare_rows, &by);
+	if (rows->count > 1)
+		qsort_r(rows->rows, rows->count, sizeof *rows->rows, compare_rows, &by);
 }
 
 void view_rows_done(struct view_rows *rows)
