@@ -77,6 +77,23 @@ static uint32_t take_spinning(void)
 	return WIRE_NONE;
 }
 
+/*
+ * A handler may leave us by siglongjmp while we wait; emit_repair() takes the
+ * count back. Left between the two stores it stays one too high: the collector
+ * then makes a futex call in vain now and then.
+ */
+static void count_waiter(struct lane *lane, bool waits)
+{
+	if (waits) {
+		atomic_fetch_add(&agent.map.control->pool_waiters, 1);
+		lane->waiting = true;
+	} else {
+		lane->waiting = false;
+		compiler_barrier();
+		atomic_fetch_sub(&agent.map.control->pool_waiters, 1);
+	}
+}
+
 /* Waits for a chunk; 0 when recording was switched off meanwhile. */
 AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 {
@@ -85,7 +102,7 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 	uint64_t progress = atomic_load(&control->progress);
 	const struct sys_timespec step_length = {0, WAIT_STEP_NS};
 	uint32_t chunk = WIRE_NONE;
-	atomic_fetch_add(&control->pool_waiters, 1);
+	count_waiter(lane, true);
 	while (atomic_load(&control->state) != WIRE_OFF) {
 		uint32_t seq = atomic_load(&control->pool_seq);
 		chunk = wire_pool_take(&agent.map);
@@ -103,7 +120,7 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 		else if (now - last_progress_at > WIRE_STUCK_NS)
 			agent_switch_off(WIRE_OFF_COLLECTOR_STUCK);
 	}
-	atomic_fetch_sub(&control->pool_waiters, 1);
+	count_waiter(lane, false);
 	atomic_fetch_add_explicit(&lane->stream->waited_ns, now_ns() - began, memory_order_relaxed);
 	return chunk;
 }
@@ -153,6 +170,8 @@ void emit_repair(struct lane *lane)
 {
 	if (lane->pending)
 		enter_pending(lane);
+	if (lane->waiting)
+		count_waiter(lane, false);
 	atomic_store_explicit(&lane->stream->busy, 0, memory_order_release);
 }
 

@@ -8,6 +8,7 @@
 
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <stdarg.h>
 
 #include "agent/memory_ops.h"
 #include "agent/rows.h"
@@ -119,6 +120,57 @@ EXEC_HOOK(execv, (const char *path, char *const *argv), (path, argv))
 EXEC_HOOK(execvp, (const char *file, char *const *argv), (file, argv))
 EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp), (file, argv, envp))
 EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, envp))
+
+/*
+ * The forms with a list: the C library's own would go on to its execve without
+ * coming by us. count_arguments() includes the NULL at the end.
+ */
+static size_t count_arguments(const char *first, va_list *rest)
+{
+	size_t count = 1;
+	for (const char *each = first; each; each = va_arg(*rest, const char *))
+		count++;
+	return count;
+}
+
+static void copy_arguments(char **argv, const char *first, size_t count, va_list *rest)
+{
+	argv[0] = (char *)(uintptr_t)first;
+	for (size_t i = 1; i < count; i++)
+		argv[i] = va_arg(*rest, char *);
+}
+
+/* The list as an array on the stack; it lives as long as the function that asked for it. */
+#define LISTED_ARGUMENTS(first)                                \
+	va_list rest_;                                         \
+	va_start(rest_, first);                                \
+	size_t count_ = count_arguments(first, &rest_);        \
+	va_end(rest_);                                         \
+	char **argv = __builtin_alloca(count_ * sizeof *argv); \
+	va_start(rest_, first);                                \
+	copy_arguments(argv, first, count_, &rest_)
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+	LISTED_ARGUMENTS(first);
+	va_end(rest_);
+	return execv(path, argv);
+}
+
+EXPORT int execlp(const char *file, const char *first, ...)
+{
+	LISTED_ARGUMENTS(first);
+	va_end(rest_);
+	return execvp(file, argv);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+	LISTED_ARGUMENTS(first);
+	char *const *envp = va_arg(rest_, char *const *);
+	va_end(rest_);
+	return execve(path, argv, envp);
+}
 
 #define EXIT_HOOK(function, how)                                                        \
 	EXPORT void function(int status)                                                \

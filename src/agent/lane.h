@@ -103,6 +103,7 @@ struct lane {
 	uint32_t pending;
 	uint32_t pending_seq;
 	bool pending_is_head;
+	bool waiting;    /* counted in control.pool_waiters */
 	uint64_t serial; /* the stream's when it was opened: it may have a new owner since */
 	bool seeking;    /* the stack is followed only to find out where we are: emit nothing */
 	bool rescanning; /* module events go to this lane */

@@ -245,7 +245,7 @@ uint64_t rows_derive(struct lane *lane, uint64_t pc, uint32_t generation)
 		return row; /* right for now, not to be kept */
 	struct agent_table *table = atomic_load_explicit(&agent.rows, memory_order_acquire);
 	bool added = rows_add(table, rows_key(pc, generation), row);
-	if (unlikely(!added || atomic_load_explicit(&table->used, memory_order_relaxed) * 5 >
+	if (unlikely(!added || atomic_load_explicit(&table->used, memory_order_relaxed) * 4 >
 				       (table->mask + 1) * 3))
 		rows_grow(table, generation);
 	return row;

@@ -110,7 +110,8 @@ static void sleep_until_woken(struct section *section, uint64_t sleep_ns)
 				  .tv_nsec = (long)(sleep_ns % 1000000000u)};
 	atomic_store(&control->asleep, 1);
 	/* After the store: who waits or ends from here on finds asleep == 1 and wakes us. */
-	if (!atomic_load(&section->ending) && !atomic_load(&control->pool_waiters))
+	bool awaited = atomic_load(&control->pool_waiters) && !atomic_load(&control->pool_free);
+	if (!atomic_load(&section->ending) && !awaited)
 		syscall(SYS_futex, &control->asleep, FUTEX_WAIT, 1, &length, NULL, 0);
 	atomic_store(&control->asleep, 0);
 }

@@ -171,6 +171,37 @@ static void mode_spawn(void)
 	parent_work(20);
 }
 
+/* The exec family, one form per image. */
+static void exec_form(long form, const char *text)
+{
+	char *arguments[] = {(char *)self, "exec", (char *)text, NULL};
+	switch (form) {
+	case 0:
+		execl(self, self, "exec", text, (char *)NULL);
+		break;
+	case 1:
+		execlp(self, self, "exec", text, (char *)NULL);
+		break;
+	case 2:
+		execle(self, self, "exec", text, (char *)NULL, environ);
+		break;
+	case 3:
+		execv(self, arguments);
+		break;
+	case 4:
+		execvp(self, arguments);
+		break;
+	case 5:
+		execvpe(self, arguments, environ);
+		break;
+	case 6:
+		execve(self, arguments, environ);
+		break;
+	default:
+		fexecve(open(self, O_RDONLY | O_CLOEXEC), arguments, environ);
+	}
+}
+
 /* Each image allocates as often as images are still to come, then the next takes over. */
 static void mode_exec(const char *count)
 {
@@ -180,7 +211,7 @@ static void mode_exec(const char *count)
 	if (left == 0)
 		return;
 	text[0] = (char)('0' + left - 1);
-	execl(self, self, "exec", text, (char *)NULL);
+	exec_form(left - 1, text);
 	check(0, "exec failed");
 }
 

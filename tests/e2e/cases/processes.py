@@ -56,13 +56,13 @@ def spawn(t):
 
 @case("process/exec", "after exec the trace ends or shows the wrong image")
 def exec_chain(t):
-    report, _ = t.compare([str(t.target("process")), "exec", "4"])
-    t.equal("section_count", report["section_count"], 5)
+    report, _ = t.compare([str(t.target("process")), "exec", "8"])
+    t.equal("section_count", report["section_count"], 9)
     everything = t.report(None, "--image", "all")["sections"]
     for number, section in enumerate(everything):
-        wanted = 2 * 100 * (5 - number)
+        wanted = 2 * 100 * (9 - number)
         t.equal(f"allocations of image {number}", section["allocations"], wanted)
-        t.equal(f"end of image {number}", section["end"], "exec" if number < 4 else "exit")
+        t.equal(f"end of image {number}", section["end"], "exec" if number < 8 else "exit")
 
 
 @case("process/exec_fail", "an exec that fails ends the recording")
