@@ -95,6 +95,8 @@ static int start(struct session *session, int *ret_exit_status, struct tm_error 
 	int error = prepare_run(session, &order, err);
 	if (error)
 		return error;
+	/* After the program's: a debugger that is to follow the first child follows that. */
+	witness_start(&session->witness);
 	if (session->first_recording && session->options->started)
 		session->options->started(session->options->ctx,
 					  recording_path(session->first_recording));
@@ -186,6 +188,7 @@ static void close_session(struct session *session)
 	namer_stop(&session->namer);
 	environment_free(session->environment);
 	rendezvous_close(&session->rendezvous);
+	witness_stop(&session->witness);
 	if (session->signal_fd >= 0)
 		close(session->signal_fd);
 	preflight_done(&session->preflight);

@@ -242,6 +242,19 @@ bool procfs_is_stopped(pid_t pid)
 	return stopped;
 }
 
+bool procfs_signal_waits(pid_t pid, int signal)
+{
+	struct text text = {0};
+	bool waits = false;
+	if (!read_file(&text, "/proc/%d/status", (int)pid)) {
+		const char *line = strstr(text_string(&text), "\nShdPnd:");
+		uint64_t set = line ? strtoull(line + sizeof "\nShdPnd:" - 1, NULL, 16) : 0;
+		waits = set >> (signal - 1) & 1;
+	}
+	text_done(&text);
+	return waits;
+}
+
 /* A zombie's last field in its stat file, if we may look. */
 static bool status_from_zombie(pid_t pid, int *ret_wait_status)
 {

@@ -26,6 +26,8 @@ bool procfs_is_stopped(pid_t pid);
 pid_t procfs_inner_pid(pid_t pid);
 /* When it was started, as clock_wall_ns() counts; to a hundredth of a second. */
 bool procfs_start_time(pid_t pid, uint64_t *ret_wall_ns);
+/* Was the signal sent to the process, and not taken yet? */
+bool procfs_signal_waits(pid_t pid, int signal);
 /* The name of a thread, NUL-terminated. */
 bool procfs_thread_name(pid_t pid, pid_t tid, char ret_name[16]);
 

@@ -12,6 +12,7 @@
 #include "collector/recording.h"
 #include "collector/rendezvous.h"
 #include "collector/starter.h"
+#include "collector/witness.h"
 
 enum { SESSION_PEERS = 64 };
 
@@ -35,6 +36,7 @@ struct session {
 	struct rendezvous rendezvous;
 	struct launch launch;
 	struct namer namer; /* pid 0: names are not looked up */
+	struct witness witness;
 	char **environment;
 	struct stamp_pair earlier;
 	bool tsc;

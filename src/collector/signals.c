@@ -2,7 +2,8 @@
 /*
  * Signals. Everything that is sent to us is passed on to the program. What the
  * terminal sends (Ctrl-C, Ctrl-Z) reaches the program by itself, because it is
- * in our process group; delivering it again would make it two. When the
+ * in our process group; delivering it again would make it two. So does what
+ * anybody sends to the whole group: the witness knows. When the
  * terminal stops the program we stop, too, so that the shell sees its job
  * stopped; when we are continued, so is it.
  */
@@ -52,6 +53,8 @@ static void pass_on(struct session *session, const struct signalfd_siginfo *info
 	}
 	/* A program that signals its parent does not mean itself. */
 	if (from_terminal(session, info) || (pid_t)info->ssi_pid == session->launch.pid)
+		return;
+	if (info->ssi_code == SI_USER && witness_saw(&session->witness, signal))
 		return;
 	if (info->ssi_code == SI_QUEUE) {
 		union sigval value = {.sival_ptr = (void *)(uintptr_t)info->ssi_ptr};

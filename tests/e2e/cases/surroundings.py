@@ -100,6 +100,21 @@ def signals(t):
     t.figures_match(report, t.ledger())
 
 
+@case("surroundings/group_signals", "a signal sent to the whole group reaches the program twice")
+def group_signals(t):
+    command = [t.tidemark, "run", "-o", t.trace, "--", t.target("tty"), "stubborn"]
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.wait_for("ready")
+        for name, word in (("TERM", "term"), ("USR1", "usr1"), ("HUP", "hup"), ("INT", "int")):
+            os.killpg(watch.process.pid, getattr(signal, f"SIG{name}"))
+            watch.wait_for(f"{word}\n")
+            # Sent to tidemark alone: if the one above were passed on late, it would come before this.
+            os.kill(watch.process.pid, signal.SIGUSR2)
+            t.equal(f"between {word} and usr2", watch.read_until("usr2\n").replace("usr2\n", ""), "")
+        watch.send(b"q")
+        t.equal("exit status", watch.ended(), 5)
+
+
 @case("surroundings/term_ends", "stopping the service loses the trace or the status")
 def term_ends(t):
     """A service manager stops both at once; the file is whole all the same."""
