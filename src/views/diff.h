@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two sections, or two ranges of one, beside each other. Stacks are matched by
+ * the names of their functions from the allocation to main, so that other
+ * addresses, other builds and other folders do not matter; what the compiler
+ * appends to names (.part.0, .constprop.1) does not either. A frame without a
+ * name counts by its module.
+ */
+#pragma once
+
+#include "views/views.h"
+
+struct diff_row {
+	const char *name; /* of the site, or of the group; owned by the struct diff */
+	struct view_figures before, after;
+	/* For view_next_frame() of that side; 0 = it has none (or the empty stack). */
+	uint32_t before_stack, after_stack;
+	uint32_t site; /* of stacks: the number of the site's row */
+};
+
+struct diff_rows {
+	struct diff_row *rows;
+	size_t count;
+};
+
+struct diff {
+	struct diff_rows sites, stacks; /* in order of appearance */
+	char **names;                   /* what rows point to */
+	size_t name_count, name_room;
+};
+
+/* Every stack and every site of either side. O(frames of all stacks). -ENOMEM. */
+TM_MUST_CHECK int diff_new(const struct view_data *before, const struct view_data *after,
+			   struct diff **ret_diff, struct tm_error *err);
+struct diff *diff_free(struct diff *diff);
+/* The rows of a flat view (inclusive figures) of both sides. To be freed as above; sites only. */
+TM_MUST_CHECK int diff_flat(const struct view_data *before, const struct view_data *after,
+			    const struct view *view, struct diff **ret_diff, struct tm_error *err);
+
+/* ---- what became of a figure ---- */
+
+enum diff_state { DIFF_SAME, DIFF_NEW, DIFF_GONE, DIFF_GROWN, DIFF_SHRUNK };
+enum diff_state diff_state(const struct diff_row *row, enum view_figure figure);
+/* "new", "gone", "grown", "shrunk", "same". */
+const char *diff_state_name(enum diff_state state);
+
+enum diff_sort {
+	DIFF_SORT_CHANGE,   /* the largest change, up or down, first */
+	DIFF_SORT_GROWTH,   /* what grew most first, what shrank most last */
+	DIFF_SORT_RELATIVE, /* the largest change in per cent first; what is new before all */
+	DIFF_SORT_BEFORE,
+	DIFF_SORT_AFTER,
+	DIFF_SORT_NAME,
+};
+struct diff_order {
+	enum view_figure figure;
+	enum diff_sort sort;
+	double before_scale, after_scale; /* figures are multiplied by these first */
+};
+/* Equal ones by name. */
+void diff_sort_rows(struct diff_rows *rows, const struct diff_order *order);
+/* The change in the order's figure, scaled. */
+double diff_change(const struct diff_row *row, const struct diff_order *order);
