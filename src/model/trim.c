@@ -374,6 +374,8 @@ static int write_end(struct work *k)
 		 units_duration(last_ns).text, k->end->note[0] ? " " : "", k->end->note);
 	int rc =
 		restack_symbols(&k->restack, k->copy.writer, k->copy.symbols, k->copy.symbol_count);
+	if (!rc)
+		rc = trace_writer_sources(k->copy.writer, k->copy.sources, k->copy.source_count);
 	return rc ? rc : trace_writer_end(k->copy.writer, &end);
 }
 
