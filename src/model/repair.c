@@ -337,9 +337,7 @@ static int keep_slice(void *ctx, const struct trace_slice *slice)
 
 static int write_content(struct work *k)
 {
-	bool missing = k->promised > k->readable;
-	k->done.kept_slices = missing && k->slices_sound && k->cut_count;
-	if (k->slices_sound && !missing) {
+	if (k->slices_sound && k->promised == k->readable) {
 		k->copy.cuts = k->cuts;
 		k->copy.cut_count = k->cut_count;
 	}
@@ -370,6 +368,9 @@ int repair_section(struct trace_reader *r, struct trace_writer *w,
 		rc = look_at_slices(&k);
 	if (!rc)
 		rc = look_at_events(&k);
+	k.done.kept_slices = k.promised > k.readable && k.slices_sound && k.cut_count;
+	/* Without a model it is not known what the ends of older blocks refer to. */
+	trace_writer_lean(w, k.done.kept_slices);
 	if (!rc)
 		rc = write_begin(&k, &page_bytes);
 	if (!rc)

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "model/cursor.h"
 #include "model/state.h"
 
@@ -24,6 +25,11 @@ struct verify {
 	bool gap;       /* events are missing: what refers to them cannot be checked */
 	bool unknown;   /* the block before could not be read: its heap blocks are not counted */
 	bool no_slices; /* nothing is to be compared any more */
+	/* What the file says of ends of blocks older than the cursor's. */
+	struct trace_old_end *ends;
+	size_t end_room, end_count, next_end;
+	struct trace_slice *curve;
+	size_t curve_count;
 	struct model_verified done;
 };
 
@@ -47,6 +53,30 @@ static int check_event(struct verify *v, const struct trace_event *event)
 		v->block_id++;
 	}
 	return 0;
+}
+
+static bool ends_older(const struct verify *v, uint8_t op, uint64_t block_id)
+{
+	return (op == TRACE_FREE || op == TRACE_FREE_UNSEEN || op == TRACE_REALLOC_FREE) &&
+	       block_id < v->cursor.block.first_block_id;
+}
+
+/* What stands beside the events of such an end must be what the model knows of its block. */
+static int check_old_end(struct verify *v, uint64_t block_id, const struct trace_event *after,
+			 uint64_t ordinal)
+{
+	if (!v->end_count || v->gap)
+		return 0;
+	const struct trace_old_end *end = &v->ends[v->next_end];
+	bool same = v->next_end < v->end_count && end->block_id == block_id &&
+		    end->stack_id == after->stack_id && end->size_bytes == after->size_bytes &&
+		    end->is_temporary == !!(after->flags & TRACE_EVENT_TEMPORARY);
+	v->next_end++;
+	if (same)
+		return 0;
+	v->end_count = 0; /* once per block of events is enough */
+	return TELL(v, v->cursor.block.offset,
+		    "what is stored about the end in event %" PRIu64 " is not true", ordinal);
 }
 
 /* After the model has seen it: an end of a block that does not live has become something else. */
@@ -73,9 +103,12 @@ static int apply(struct verify *v, struct trace_event *events, size_t count)
 	}
 	if (rc == 0)
 		rc = model_apply(v->m, events, count, v->err);
-	for (size_t i = 0; i < count && rc == 0; i++)
-		rc = check_end(v, ops[i], ids[i], &events[i],
-			       v->cursor.block.first_event + v->at - count + i);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		uint64_t ordinal = v->cursor.block.first_event + v->at - count + i;
+		rc = check_end(v, ops[i], ids[i], &events[i], ordinal);
+		if (rc == 0 && ends_older(v, ops[i], ids[i]))
+			rc = check_old_end(v, ids[i], &events[i], ordinal);
+	}
 	v->event += count;
 	v->done.events += count;
 	if ((v->gap || v->no_slices) && model_slice_due(v->m))
@@ -107,6 +140,29 @@ static int check_block_header(struct verify *v)
 	return rc;
 }
 
+/* The ends that belong to block number `index`; end_count 0: the file does not have them. */
+static int load_ends(struct verify *v, size_t index)
+{
+	struct trace_ends_facts facts;
+	v->end_count = v->next_end = 0;
+	if (trace_reader_ends_facts(v->r, index, &facts) || !facts.count)
+		return 0;
+	if (facts.count > v->end_room) {
+		tm_free(v->ends);
+		v->end_room = 0;
+		v->ends = tm_alloc_array(facts.count, sizeof *v->ends);
+		if (!v->ends)
+			return tm_fail(v->err, -ENOMEM, "no memory for the ends of blocks");
+		v->end_room = facts.count;
+	}
+	int rc = trace_reader_ends(v->r, index, v->ends, v->err);
+	if (rc == -EBADMSG)
+		return TELL(v, v->cursor.block.offset,
+			    "what belongs to its ends of older blocks cannot be read");
+	v->end_count = rc ? 0 : facts.count;
+	return rc == -ENODATA ? 0 : rc;
+}
+
 /* 1: the next block of events is decoded. 0: there is none. */
 static int next_block(struct verify *v)
 {
@@ -114,6 +170,8 @@ static int next_block(struct verify *v)
 	while ((rc = cursor_next(&v->cursor, v->err)) > 0) {
 		const struct trace_event_block *block = &v->cursor.block;
 		rc = check_block_header(v);
+		if (rc == 0)
+			rc = load_ends(v, v->cursor.next - 1);
 		if (rc == 0 && v->check->progress)
 			rc = v->check->progress(v->check->ctx, v->done.events, v->all_events);
 		if (rc)
@@ -212,11 +270,26 @@ static int compare(struct verify *v, const struct trace_slice *stored,
 	return 0;
 }
 
+/* The curve repeats the slices without their rows. */
+static int check_curve(struct verify *v, const struct trace_slice *slice)
+{
+	if (slice->slice_id >= v->curve_count)
+		return 0;
+	struct trace_slice point = v->curve[slice->slice_id];
+	point.row_count = slice->row_count;
+	if (same_totals(slice, &point) && point.first_event == slice->first_event &&
+	    point.event_count == slice->event_count && point.end_ns == slice->end_ns)
+		return 0;
+	return TELL(v, UINT64_MAX, "the curve does not say what slice %u says", slice->slice_id);
+}
+
 static int check_slice(void *ctx, const struct trace_slice *slice)
 {
 	struct verify *v = ctx;
 	uint64_t end = slice->first_event + slice->event_count;
-	int rc = 0;
+	int rc = check_curve(v, slice);
+	if (rc)
+		return rc;
 	if (slice->first_event != v->m->events && !v->gap)
 		rc = TELL(v, UINT64_MAX, "slice %u begins at event %" PRIu64 ", not at %" PRIu64,
 			  slice->slice_id, slice->first_event, v->m->events);
@@ -235,8 +308,37 @@ static int check_slice(void *ctx, const struct trace_slice *slice)
 	return rc ? rc : compare(v, slice, &counted);
 }
 
+/* Sums over all slices are what the model has now. */
+static int check_sums(struct verify *v)
+{
+	struct trace_sum *sums = NULL;
+	size_t count = 0, slices = trace_reader_slice_count(v->r);
+	if (v->gap || !slices)
+		return 0;
+	int rc = trace_reader_sums(v->r, slices, &sums, &count, v->err);
+	if (rc == -EBADMSG)
+		rc = TELL(v, UINT64_MAX, "its sums over slices cannot be read");
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		struct model_stack stack = {0};
+		const struct trace_sum *sum = &sums[i];
+		if (model_stack_find(v->m, sum->stack_id, &stack) ||
+		    stack.allocations != sum->births || stack.allocated_bytes != sum->birth_bytes ||
+		    stack.frees != sum->deaths || stack.freed_bytes != sum->death_bytes ||
+		    stack.temporary != sum->temporary || stack.failed != sum->failed ||
+		    stack.peak_bytes != sum->peak_bytes || stack.peak_blocks != sum->peak_count) {
+			rc = TELL(v, UINT64_MAX, "the sums over slices are not true of stack %u",
+				  sum->stack_id);
+			break;
+		}
+	}
+	tm_free(sums);
+	return rc;
+}
+
 static int check_slices(struct verify *v)
 {
+	if (trace_reader_curve(v->r, &v->curve, &v->curve_count, v->err))
+		v->curve_count = 0; /* the slices themselves say what is wrong */
 	int rc = trace_reader_slices(v->r, check_slice, v, v->err);
 	if (rc != -EBADMSG)
 		return rc;
@@ -263,6 +365,8 @@ static int run(struct verify *v)
 	cursor_init(&v->cursor, v->r);
 	v->all_events = cursor_all(&v->cursor);
 	rc = check_slices(v);
+	if (rc == 0)
+		rc = check_sums(v);
 	v->no_slices = true;
 	return rc ? rc : replay(v, UINT64_MAX);
 }
@@ -276,6 +380,8 @@ int model_verify(struct trace_reader *r, size_t section, const struct trace_chec
 		rc = run(&v);
 	model_free(v.m);
 	cursor_done(&v.cursor);
+	tm_free(v.ends);
+	tm_free(v.curve);
 	if (rc == 0)
 		*ret = v.done;
 	return rc;

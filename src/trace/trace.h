@@ -32,6 +32,11 @@ struct trace_writer_options {
 /* Takes over fd (a new, empty file open for reading and writing, mode 0600), also on failure. */
 TM_MUST_CHECK int trace_writer_open(int fd, const struct trace_writer_options *options,
 				    struct trace_writer **ret_writer, struct tm_error *err);
+/*
+ * Sections that begin from now on are written without ENDS, SUMS and CURVE, or with them: for who
+ * does not know stack and size of every block that ends.
+ */
+void trace_writer_lean(struct trace_writer *w, bool lean);
 /* A section begins: ids of stacks, modules, threads, blocks, slices restart. */
 int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta);
 /* New stacks, in order of their ids: before the events that use them. */

@@ -214,6 +214,11 @@ static void forget_sums(struct trace_writer *w)
 	w->sums_off = w->lean;
 }
 
+void trace_writer_lean(struct trace_writer *w, bool lean)
+{
+	w->lean = lean;
+}
+
 int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 {
 	if (w->open && w->error == 0)

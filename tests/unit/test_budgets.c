@@ -42,10 +42,10 @@ static void parses(void)
 
 static void refuses(void)
 {
-	static const char *const bad[] = {"",          "peak",       "peak=3",     "speed<=3",
-					  ":peak<=3",  "f:rss<=3",   "peak<0",     "peak<=",
-					  "peak<=-1",  "peak<=0x10", "f:peak<=1z", "allocations<=1e99",
-					  "f:peak<=="};
+	static const char *const bad[] = {
+		"",         "peak",   "peak=3",   "speed<=3",   ":peak<=3",   "f:rss<=3",
+		"peak<0",   "peak<=", "peak<=-1", "peak<=0x10", "f:peak<=1z", "allocations<=1e99",
+		"f:peak<=="};
 	struct budgets budgets = {0};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct tm_error err = {0};
