@@ -42,6 +42,7 @@ struct session {
 	struct sql *sql;
 	struct sql_output output;
 	struct progress progress;
+	struct sql_progress told; /* what was told last of the statement that runs */
 	bool interactive, quit;
 	char warned[400]; /* what was warned of already */
 };
@@ -133,9 +134,11 @@ static bool parse(struct args *args, struct request *request)
 static int on_progress(void *ctx, const struct sql_progress *told)
 {
 	struct session *session = ctx;
-	/* Between scans there is nothing to show, but Ctrl-C counts. */
-	uint64_t all = told->total_events ? told->total_events : 1;
-	return progress_tell(&session->progress, told->done_events, all);
+	/* Between scans the last one is shown, and Ctrl-C counts. */
+	if (told->total_events)
+		session->told = *told;
+	return progress_tell(&session->progress, session->told.done_events,
+			     session->told.total_events);
 }
 
 /* Rows and the progress line must not mix on a terminal. */
@@ -156,30 +159,52 @@ static void warn(struct session *session)
 	fprintf(stderr, "tidemark sql: %s.\n", warning);
 }
 
+/* At the prompt: how many rows, how long, and how much of the trace was read for it. */
+static void print_footer(uint64_t rows, uint64_t took_ns, const struct sql_stats *before,
+			 const struct sql_stats *after)
+{
+	uint64_t read = after->blocks_read - before->blocks_read;
+	uint64_t skipped = after->blocks_skipped - before->blocks_skipped;
+	printf("(%llu row%s, %s", (unsigned long long)rows, rows == 1 ? "" : "s",
+	       units_duration(took_ns).text);
+	if (read + skipped > 0)
+		printf("; %llu blocks of events read, %llu passed over", (unsigned long long)read,
+		       (unsigned long long)skipped);
+	puts(")");
+}
+
+static int run_statement(struct session *session, const char **text)
+{
+	struct sql_sink sink = sql_output_sink(&session->output);
+	struct tm_error err = {0};
+	struct sql_stats before, after;
+	uint64_t start_ns = clock_steady_ns();
+	sql_stats(session->sql, &before);
+	session->told = (struct sql_progress){0};
+	progress_begin(&session->progress, "reading", "events");
+	int code = sql_run(session->sql, *text, text, &sink, &err);
+	progress_end(&session->progress);
+	uint64_t rows = session->output.rows;
+	bool has_rows = session->output.count > 0;
+	int written = sql_output_end(&session->output);
+	sql_stats(session->sql, &after);
+	if (written && written != -EPIPE)
+		fprintf(stderr, "tidemark: standard output cannot be written: %s.\n",
+			strerror(-written));
+	if (code && code != -EPIPE && !written)
+		traces_complain("sql", &err);
+	else if (!code && session->interactive && has_rows)
+		print_footer(rows, clock_steady_ns() - start_ns, &before, &after);
+	fflush(stdout);
+	return written ? written : code;
+}
+
 /* Runs all statements of the text. 0, or the first failure after it was told. */
 static int run_text(struct session *session, const char *text)
 {
-	struct sql_sink sink = sql_output_sink(&session->output);
 	int code = 0;
 	while (*text && !code) {
-		struct tm_error err = {0};
-		uint64_t start_ns = clock_steady_ns();
-		progress_begin(&session->progress, "reading", "events");
-		code = sql_run(session->sql, text, &text, &sink, &err);
-		progress_end(&session->progress);
-		uint64_t rows = session->output.rows;
-		bool has_rows = session->output.count > 0;
-		int written = sql_output_end(&session->output);
-		if (written && written != -EPIPE)
-			fprintf(stderr, "tidemark: standard output cannot be written: %s.\n",
-				strerror(-written));
-		if (code && code != -EPIPE && !written)
-			traces_complain("sql", &err);
-		else if (!code && session->interactive && has_rows)
-			printf("(%llu row%s, %s)\n", (unsigned long long)rows, rows == 1 ? "" : "s",
-			       units_duration(clock_steady_ns() - start_ns).text);
-		fflush(stdout);
-		code = written ? written : code;
+		code = run_statement(session, &text);
 		warn(session);
 	}
 	return code;
