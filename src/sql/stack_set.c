@@ -37,7 +37,7 @@ static int add_range(struct stack_set *set, struct stack_range range)
 		last->end = range.end;
 		return 0;
 	}
-	if (set->range_count == set->range_room) {
+	if (!set->ranges || set->range_count == set->range_room) {
 		size_t room = set->range_room * 2 + 64;
 		void *grown = tm_grow_array(set->ranges, room, sizeof *set->ranges);
 		if (!grown)
