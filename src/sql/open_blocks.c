@@ -38,12 +38,12 @@ static struct open_block *find(const struct open_blocks *open, uint64_t key)
 	return &open->slots[slot];
 }
 
-static bool grow(struct open_blocks *open)
+static bool grow(struct open_blocks *open, bool beyond_limit)
 {
 	struct open_blocks larger = *open;
 	larger.slot_count = open->slot_count * 2;
 	uint64_t more_bytes = larger.slot_count * sizeof *open->slots;
-	if (more_bytes > open->sql->memory_left + open->own_bytes)
+	if (more_bytes > open->sql->memory_left + open->own_bytes && !beyond_limit)
 		return false;
 	larger.slots = tm_alloc_array(larger.slot_count, sizeof *larger.slots);
 	if (!larger.slots)
@@ -51,21 +51,37 @@ static bool grow(struct open_blocks *open)
 	for (size_t i = 0; i < open->slot_count; i++)
 		if (open->slots[i].key != 0)
 			*find(&larger, open->slots[i].key) = open->slots[i];
-	open->sql->memory_left -= more_bytes - open->own_bytes;
-	larger.own_bytes = more_bytes;
+	uint64_t taken_bytes = more_bytes - open->own_bytes;
+	if (taken_bytes > open->sql->memory_left)
+		taken_bytes = open->sql->memory_left;
+	open->sql->memory_left -= taken_bytes;
+	larger.own_bytes += taken_bytes;
 	tm_free(open->slots);
 	*open = larger;
 	return true;
 }
 
-bool open_blocks_add(struct open_blocks *open, const struct open_block *block)
+static void put(struct open_blocks *open, const struct open_block *block)
 {
-	if (open->used >= open->slot_count / 4 * 3 && !grow(open))
-		return false;
 	struct open_block *slot = find(open, block->key);
 	open->used += slot->key == 0;
 	*slot = *block;
+}
+
+bool open_blocks_add(struct open_blocks *open, const struct open_block *block)
+{
+	if (open->used >= open->slot_count / 4 * 3 && !grow(open, false))
+		return false;
+	put(open, block);
 	return true;
+}
+
+int open_blocks_put_back(struct open_blocks *open, const struct open_block *block)
+{
+	if (open->used >= open->slot_count / 8 * 7 && !grow(open, true))
+		return -ENOMEM;
+	put(open, block);
+	return 0;
 }
 
 static void close_up(struct open_blocks *open, size_t hole)

@@ -28,6 +28,8 @@ TM_MUST_CHECK int open_blocks_init(struct open_blocks *open, struct sql *sql);
 void open_blocks_done(struct open_blocks *open);
 /* False: there is no room. One of the same block_id is replaced. O(1). */
 bool open_blocks_add(struct open_blocks *open, const struct open_block *block);
+/* The same for one that was taken out before: there is always room. -ENOMEM. O(1). */
+TM_MUST_CHECK int open_blocks_put_back(struct open_blocks *open, const struct open_block *block);
 /* Takes a block out; false if it is not there. O(1). */
 bool open_blocks_take(struct open_blocks *open, uint64_t block_id, struct open_block *ret);
 /*

@@ -199,16 +199,16 @@ static void on_end(struct pairing *pairing, const struct trace_event *event, str
 		give(found, &block);
 }
 
-static void on_undo(struct pairing *pairing, const struct trace_event *event)
+static int on_undo(struct pairing *pairing, const struct trace_event *event, struct tm_error *err)
 {
 	struct pairing_thread *thread = thread_of(pairing, event->thread_id);
-	/* Its slot is free since it was taken out: there is room. */
-	if (thread->is_pending)
-		(void)open_blocks_add(&pairing->open, &thread->pending.birth);
+	if (thread->is_pending && open_blocks_put_back(&pairing->open, &thread->pending.birth))
+		return tm_fail(err, -ENOMEM, "out of memory");
 	thread->is_pending = false;
 	thread->chain = TRACE_NO_BLOCK;
 	thread->knows_realloc = true;
 	thread->last_birth = 0;
+	return 0;
 }
 
 static int on_event(struct pairing *pairing, const struct trace_event *event, struct found *found,
@@ -224,8 +224,7 @@ static int on_event(struct pairing *pairing, const struct trace_event *event, st
 		on_end(pairing, event, found);
 		return 0;
 	case TRACE_REALLOC_UNDO:
-		on_undo(pairing, event);
-		return 0;
+		return on_undo(pairing, event, err);
 	case TRACE_FREE_OLDER:
 		thread_of(pairing, event->thread_id)->last_birth = 0;
 		return 0;

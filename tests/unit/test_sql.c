@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "harness/tap.h"
+#include "sql/open_blocks.h"
 #include "sql_shop.h"
 
 #include <errno.h>
@@ -221,6 +222,35 @@ static void totals_agree(void)
 		  "0|operator new(unsigned long)|\n1|log_line|70\n");
 	sql_close(sql);
 	shop_done(&shop);
+}
+
+/* A failed realloc gives a block back when others have taken its room. */
+static void open_blocks_come_back(void)
+{
+	struct sql sql = {0};
+	struct open_blocks open;
+	struct open_block block = {0};
+	REQUIRE(open_blocks_init(&open, &sql) == 0);
+	uint64_t id = 0;
+	for (block.key = 1; open_blocks_add(&open, &block); block.key++)
+		id++;
+	CHECK_EQ_U64(id, 768);
+	size_t held = open.used;
+	for (uint64_t i = 0; i < 300; i++) {
+		struct open_block taken, other = {.key = 10000 + i};
+		REQUIRE(open_blocks_take(&open, i, &taken));
+		CHECK_EQ_U64(taken.key, i + 1);
+		CHECK(open_blocks_add(&open, &other));
+		CHECK_EQ_I64(open_blocks_put_back(&open, &taken), 0);
+		/* Room for the next birth. */
+		REQUIRE(open_blocks_take(&open, other.key - 1, &other));
+	}
+	CHECK_EQ_U64(open.used, held);
+	for (uint64_t i = 0; i < id; i++)
+		CHECK(open_blocks_take(&open, i, &block));
+	CHECK(!open_blocks_take(&open, 0, &block));
+	open_blocks_done(&open);
+	CHECK_EQ_U64(sql.memory_left, 0);
 }
 
 /* ---- frees that began before the scan ---- */
@@ -488,6 +518,7 @@ static void lack_of_memory_is_told(void)
 static const struct tap_case cases[] = {
 	{.name = "every block is found with its birth and its end", .run = blocks_in_one_pass},
 	{.name = "many live blocks do not need much memory", .run = blocks_in_many_passes},
+	{.name = "a block whose realloc failed is not lost", .run = open_blocks_come_back},
 	{.name = "tables and totals agree", .run = totals_agree},
 	{.name = "frees show the size and stack of their block", .run = frees_know_their_blocks},
 	{.name = "a narrow question does not read the whole trace",
