@@ -22,7 +22,13 @@
 #include "collector/shm.h"
 #include "fake_agent.h"
 
-enum { THREADS_MAX = 64, LIVE_OBJECTS = 64, CHUNKS = 2048, PAIR_STAMPS = 120, DEPTH = 10 };
+enum {
+	THREADS_MAX = 64,
+	LIVE_OBJECTS = 64,
+	CHUNKS = WIRE_CHUNK_COUNT,
+	PAIR_STAMPS = 120,
+	DEPTH = 10
+};
 
 struct producer {
 	struct fake_thread thread;

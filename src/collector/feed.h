@@ -15,7 +15,10 @@
 #include "trace/trace.h"
 #include "wire/pool.h"
 
-enum { FEED_BATCH = REPAIR_EVENTS_MAX };
+enum {
+	FEED_BATCH = REPAIR_EVENTS_MAX,
+	FEED_BATCH_ALONE = 256, /* of one thread: as many as stay in the first cache */
+};
 
 struct feed {
 	const struct wire_map *map;
@@ -50,10 +53,17 @@ void feed_done(struct feed *feed);
  */
 void feed_flush(struct feed *feed, bool all);
 
-/* The next place in the batch, to be filled by the caller. */
+/* Events that the batch should hold before it is flushed. */
+static inline size_t feed_room(const struct feed *feed)
+{
+	return feed->mixed ? FEED_BATCH : FEED_BATCH_ALONE;
+}
+
+/* The next place in the batch, to be filled by the caller: all but block_id, which the model does.
+ */
 static inline struct trace_event *feed_place(struct feed *feed, uint32_t thread_id)
 {
-	if (__builtin_expect(feed->count == FEED_BATCH, 0))
+	if (__builtin_expect(feed->count >= feed_room(feed), 0))
 		feed_flush(feed, false);
 	if (feed->count && feed->batch[feed->count - 1].thread_id != thread_id)
 		feed->mixed = true;

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "collector/extra.h"
+#include "collector/take.h"
 
 enum { ROW_MAX = 12 }; /* streams up to which a row of stamps is faster than a heap */
 
@@ -19,12 +20,6 @@ int merge_init(struct merge *merge, struct cursors *cursors, struct feed *feed, 
 void merge_done(struct merge *merge)
 {
 	merge->heap = tm_free(merge->heap);
-}
-
-/* Each word is read once: the target may change it under our eyes. */
-static inline uint64_t load(const uint64_t *word)
-{
-	return *(const volatile uint64_t *)word;
 }
 
 static void sift_down(struct merge *merge, uint32_t at)
@@ -53,7 +48,7 @@ static void build_heap(struct merge *merge)
 		struct cursor *cursor = &cursors->all[cursors->followed[i]];
 		if (!cursor->second_words || cursor->at >= cursor->end)
 			continue;
-		cursor->stamp = stamp_extend(&merge->feed->clock, load(cursor->at));
+		cursor->stamp = stamp_extend(&merge->feed->clock, take_load(cursor->at));
 		merge->heap[merge->heap_count++] = cursor;
 	}
 	for (uint32_t at = merge->heap_count / 2; at-- > 0;)
@@ -91,25 +86,25 @@ static inline struct decoded decode(uint64_t w0, uint64_t w1, const uint64_t *at
 	switch ((enum wire_op)(w0 & 15)) {
 	case WIRE_OP_ALLOC:
 	case WIRE_OP_REALLOC_END:
-		w2 = load(at + 2);
+		w2 = take_load(at + 2);
 		out.op = (w0 & 15) == WIRE_OP_ALLOC ? TRACE_ALLOC : TRACE_REALLOC_ALLOC;
 		out.node = (uint32_t)(w2 >> 32);
 		out.size_bytes = (uint32_t)w2;
 		break;
 	case WIRE_OP_ALLOC_WIDE:
 	case WIRE_OP_REALLOC_END_WIDE:
-		w2 = load(at + 2);
+		w2 = take_load(at + 2);
 		out.op = (w0 & 15) == WIRE_OP_ALLOC_WIDE ? TRACE_ALLOC : TRACE_REALLOC_ALLOC;
 		out.node = (uint32_t)(w2 >> 32);
 		out.align_log2 = w2 & 63;
-		out.size_bytes = load(at + 3);
+		out.size_bytes = take_load(at + 3);
 		break;
 	case WIRE_OP_FREE:
 		out.op = TRACE_FREE;
 		break;
 	case WIRE_OP_FREE_STACK:
 		out.op = TRACE_FREE;
-		out.free_node = (uint32_t)(load(at + 2) >> 32);
+		out.free_node = (uint32_t)(take_load(at + 2) >> 32);
 		break;
 	case WIRE_OP_REALLOC_BEGIN:
 		out.op = TRACE_REALLOC_FREE;
@@ -117,7 +112,7 @@ static inline struct decoded decode(uint64_t w0, uint64_t w1, const uint64_t *at
 	case WIRE_OP_REALLOC_FAIL:
 	case WIRE_OP_ALLOC_FAIL:
 		out.op = (w0 & 15) == WIRE_OP_ALLOC_FAIL ? TRACE_ALLOC_FAIL : TRACE_REALLOC_UNDO;
-		out.node = (uint32_t)(load(at + 2) >> 32);
+		out.node = (uint32_t)(take_load(at + 2) >> 32);
 		out.size_bytes = w1;
 		out.address = 0;
 		break;
@@ -149,15 +144,17 @@ static inline void put_heap_event(struct feed *feed, const struct cursor *cursor
 
 /*
  * Releases the event at `at`, whose first word is w0, and returns where the next
- * one begins. Words that are no event end the chunk.
+ * one begins. Words that are no event end the chunk. The long way: see take.h.
  */
-static inline const uint64_t *take_event(struct merge *merge, struct cursor *cursor,
-					 const uint64_t *at, uint64_t w0, uint64_t stamp)
+static __attribute__((noinline)) const uint64_t *take_event(struct merge *merge,
+							    struct cursor *cursor,
+							    const uint64_t *at, uint64_t w0,
+							    uint64_t stamp)
 {
 	/* An event has at least two words, and none begins with the last of a chunk. */
 	if (__builtin_expect(cursor->end - at < 2, 0))
 		return skip_bad(merge, cursor);
-	uint64_t w1 = load(at + 1);
+	uint64_t w1 = take_load(at + 1);
 	unsigned words = wire_event_words(w0, w1);
 	if (__builtin_expect(!words || words > (size_t)(cursor->end - at), 0))
 		return skip_bad(merge, cursor);
@@ -174,15 +171,25 @@ static inline const uint64_t *take_event(struct merge *merge, struct cursor *cur
 static const uint64_t *take_run(struct merge *merge, struct cursor *cursor, const uint64_t *stop,
 				uint64_t limit)
 {
+	struct feed *feed = merge->feed;
+	struct taker taker = take_enter(feed);
 	const uint64_t *at = cursor->at;
 	while (at < stop) {
-		uint64_t w0 = load(at);
-		uint64_t stamp = stamp_extend(&merge->feed->clock, w0);
+		uint64_t w0 = take_load(at);
+		uint64_t stamp = taker.near + (uint64_t)take_distance(&taker, w0);
 		/* The first goes whatever it says now, or a target that flips it could hold us. */
 		if (stamp > limit && at != cursor->at)
 			break;
+		unsigned words =
+			take_plain(&taker, &feed->stacks, cursor->thread_id, at, cursor->end, w0);
+		at += words;
+		if (__builtin_expect(words != 0, 1))
+			continue;
+		take_leave(&taker, feed);
 		at = take_event(merge, cursor, at, w0, stamp);
+		taker = take_enter(feed);
 	}
+	take_leave(&taker, feed);
 	return at;
 }
 
@@ -209,7 +216,7 @@ static uint64_t release_run(struct merge *merge, uint64_t first_words)
 	const uint64_t *at = take_run(merge, cursor, stop, second_stamp(merge));
 	uint64_t released = advance(cursor, at);
 	if (cursor->at < cursor->end || cursor_next_chunk(merge->cursors, cursor))
-		cursor->stamp = stamp_extend(&merge->feed->clock, load(cursor->at));
+		cursor->stamp = stamp_extend(&merge->feed->clock, take_load(cursor->at));
 	else
 		merge->heap[0] = merge->heap[--merge->heap_count];
 	if (merge->heap_count)
@@ -243,7 +250,7 @@ static inline uint32_t smallest(const struct row *row)
 
 static inline void row_look(struct row *row, const struct stamp_clock *clock, uint32_t i)
 {
-	row->words[i] = load(row->at[i]);
+	row->words[i] = take_load(row->at[i]);
 	row->stamps[i] = stamp_extend(clock, row->words[i]);
 }
 
@@ -260,14 +267,29 @@ static void row_enter(struct merge *merge, struct row *row, uint32_t i)
 /* Until one of the streams reaches its stop; which one. */
 static uint32_t release_row(struct merge *merge, struct row *row)
 {
-	for (;;) {
-		uint32_t i = smallest(row);
-		row->at[i] = take_event(merge, merge->heap[i], row->at[i], row->words[i],
-					row->stamps[i]);
-		if (row->at[i] >= row->stop[i])
-			return i;
-		row_look(row, &merge->feed->clock, i);
-	}
+	struct feed *feed = merge->feed;
+	struct taker taker = take_enter(feed);
+	uint32_t i;
+	do {
+		i = smallest(row);
+		struct cursor *cursor = merge->heap[i];
+		const uint64_t *at = row->at[i];
+		unsigned words = take_plain(&taker, &feed->stacks, cursor->thread_id, at,
+					    cursor->end, row->words[i]);
+		at += words;
+		if (__builtin_expect(words == 0, 0)) {
+			take_leave(&taker, feed);
+			at = take_event(merge, cursor, at, row->words[i], row->stamps[i]);
+			taker = take_enter(feed);
+		}
+		row->at[i] = at;
+		if (at >= row->stop[i])
+			break;
+		row->words[i] = take_load(at);
+		row->stamps[i] = taker.near + (uint64_t)take_distance(&taker, row->words[i]);
+	} while (true);
+	take_leave(&taker, feed);
+	return i;
 }
 
 /* What remains of the first snapshot when the row is left. */

@@ -51,6 +51,6 @@ static inline uint64_t stamp_extend(const struct stamp_clock *clock, uint64_t wo
 static inline uint64_t stamp_to_ns(const struct stamp_clock *clock, uint64_t stamp)
 {
 	int64_t distance = (int64_t)(stamp - clock->base_stamp);
-	int64_t ns = clock->base_ns + (int64_t)(((__int128)distance * clock->mult) >> 32);
+	int64_t ns = clock->base_ns + (int64_t)(((__int128)distance * (int64_t)clock->mult) >> 32);
 	return ns > 0 ? (uint64_t)ns : 0;
 }
