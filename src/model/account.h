@@ -10,6 +10,8 @@
 #define LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define HOT                 static inline __attribute__((always_inline))
+/* Rare, and kept out of the way: what is inlined takes registers from the rest. */
+#define COLD static __attribute__((noinline, cold, unused))
 
 static inline void account_defer_cell(struct model *m, uint64_t key, uint64_t count, uint64_t bytes)
 {
@@ -18,20 +20,27 @@ static inline void account_defer_cell(struct model *m, uint64_t key, uint64_t co
 		(struct cell){.key = key, .count = count, .bytes = bytes};
 }
 
-/* Count one in the tagged counters beside the stack; false if its place is another bucket's. */
-HOT bool account_beside(uint32_t *counters, uint32_t bucket)
+/* The counter's place is another bucket's, or empty, or full. */
+COLD void account_count_elsewhere(struct model *m, uint32_t *counter, uint32_t slot,
+				  enum cell_kind kind, uint32_t bucket)
+{
+	if (*counter)
+		account_defer_cell(m, cell_key(slot, kind, bucket), 1, 0);
+	else
+		*counter = (bucket + 1) << STACK_CELL_COUNT_BITS | 1;
+}
+
+/* Count one in the tagged counters beside the stack, or as a cell. */
+HOT void account_count(struct model *m, uint32_t *counters, uint32_t slot, enum cell_kind kind,
+		       uint32_t bucket)
 {
 	uint32_t *counter = &counters[bucket % STACK_CELLS];
 	uint32_t tag = (bucket + 1) << STACK_CELL_COUNT_BITS;
 	/* Equal tags leave the count alone, which must not overflow into them. */
-	if (LIKELY((*counter ^ tag) < (1u << STACK_CELL_COUNT_BITS) - 1)) {
+	if (LIKELY((*counter ^ tag) < (1u << STACK_CELL_COUNT_BITS) - 1))
 		(*counter)++;
-		return true;
-	}
-	if (*counter)
-		return false;
-	*counter = tag | 1;
-	return true;
+	else
+		account_count_elsewhere(m, counter, slot, kind, bucket);
 }
 
 static inline bool account_take_back_beside(uint32_t *counters, uint32_t bucket)
@@ -44,11 +53,8 @@ static inline bool account_take_back_beside(uint32_t *counters, uint32_t bucket)
 	return true;
 }
 
-HOT void account_raise(struct model *m, uint64_t bytes)
+static __attribute__((noinline)) void account_new_maximum(struct model *m)
 {
-	m->live_bytes += bytes;
-	if (m->live_bytes <= m->slice.max_bytes)
-		return;
 	m->slice.max_bytes = m->live_bytes;
 	m->slice.max_us = m->now_us;
 	if (m->live_bytes <= m->peak_bytes)
@@ -59,6 +65,13 @@ HOT void account_raise(struct model *m, uint64_t bytes)
 	m->slice.peak_rose = true;
 	if (UNLIKELY(++m->epoch == 0))
 		model_next_epoch(m);
+}
+
+HOT void account_raise(struct model *m, uint64_t bytes)
+{
+	m->live_bytes += bytes;
+	if (UNLIKELY(m->live_bytes > m->slice.max_bytes))
+		account_new_maximum(m);
 }
 
 HOT void account_birth(struct model *m, uint32_t slot, uint64_t size_bytes)
@@ -72,8 +85,7 @@ HOT void account_birth(struct model *m, uint32_t slot, uint64_t size_bytes)
 		m->stack_count++;
 	}
 	uint32_t bucket = model_bucket(size_bytes);
-	if (UNLIKELY(!account_beside(stack->sizes, bucket)))
-		account_defer_cell(m, cell_key(slot, CELL_SIZE, bucket), 1, 0);
+	account_count(m, stack->sizes, slot, CELL_SIZE, bucket);
 	m->allocations++;
 	m->allocated_bytes += size_bytes;
 	account_raise(m, size_bytes);
@@ -88,8 +100,7 @@ HOT bool account_end(struct model *m, const struct live_block *block, struct sta
 	if (m->live_bytes < m->slice.min_bytes)
 		m->slice.min_bytes = m->live_bytes;
 	uint32_t bucket = model_bucket(m->now_us - live_birth_us(block));
-	if (UNLIKELY(!account_beside(stack->lives, bucket)))
-		account_defer_cell(m, cell_key(block->slot, CELL_LIFE, bucket), 1, 0);
+	account_count(m, stack->lives, block->slot, CELL_LIFE, bucket);
 	if (live_birth_slice(block) == m->slice.slice_id) {
 		stack->deaths++;
 		stack->death_bytes += size_bytes;

@@ -29,9 +29,11 @@ int model_adopt(struct model *m, const struct trace_event *birth)
 	    live_split_page(&m->live, mixed))
 		return -ENOMEM;
 	struct live_page *page = live_page_of(&m->live, mixed);
-	if (live_find(&m->live, page, mixed).block)
+	struct young *young = young_at(&m->young, birth->block_id);
+	if (young_holds(young, birth->block_id) || live_find(&m->live, page, mixed).block)
 		return 0;
 	struct live_block *block = live_add(&m->live, page, mixed);
+	young_add_older(young);
 	adopted.low = block->low;
 	*block = adopted;
 	m->unlisted--;

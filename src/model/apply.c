@@ -27,7 +27,7 @@ enum { AHEAD_LINES = 48, AHEAD_BLOCKS = 32, AHEAD_STACKS = 16, AHEAD_RING = 128 
 
 struct ahead {
 	size_t lines, blocks, stacks; /* events of the batch that each has done */
-	uint64_t mixed[AHEAD_RING];
+	uint64_t mixed[AHEAD_RING];   /* a stale one is a useless hint */
 	const struct live_block *found[AHEAD_RING];
 };
 
@@ -60,9 +60,15 @@ static void warm_lines(const struct model *m, const struct trace_event *events, 
 	for (; ahead->lines < end; ahead->lines++) {
 		const struct trace_event *event = &events[ahead->lines];
 		uint64_t key = m->by_block ? event->block_id : event->address;
-		uint64_t mixed = live_mix(&m->live, key);
-		ahead->mixed[ahead->lines % AHEAD_RING] = mixed;
-		live_prefetch(&m->live, mixed);
+		const struct young *young = young_at(&m->young, key);
+		size_t at = ahead->lines % AHEAD_RING;
+		ahead->found[at] = young_holds(young, key) ? &young->block : NULL;
+		if (!ends_block(event) && young_is_used(young))
+			live_prefetch(&m->live, live_mix(&m->live, young->key));
+		if (ahead->found[at] || !young_has_older(young))
+			continue;
+		ahead->mixed[at] = live_mix(&m->live, key);
+		live_prefetch(&m->live, ahead->mixed[at]);
 	}
 }
 
@@ -71,12 +77,14 @@ static void warm_blocks(const struct model *m, const struct trace_event *events,
 {
 	for (; ahead->blocks < end; ahead->blocks++) {
 		const struct trace_event *event = &events[ahead->blocks];
-		const struct live_block *block = NULL;
-		if (ends_block(event))
-			block = likely_block(&m->live, ahead->mixed[ahead->blocks % AHEAD_RING]);
-		if (block)
-			__builtin_prefetch(block, 1);
-		ahead->found[ahead->blocks % AHEAD_RING] = block;
+		size_t at = ahead->blocks % AHEAD_RING;
+		if (!ends_block(event))
+			ahead->found[at] = NULL;
+		if (!ends_block(event) || ahead->found[at])
+			continue;
+		ahead->found[at] = likely_block(&m->live, ahead->mixed[at]);
+		if (ahead->found[at])
+			__builtin_prefetch(ahead->found[at], 1);
 	}
 }
 
@@ -112,57 +120,104 @@ static void warm(const struct model *m, const struct trace_event *events, size_t
 
 /* ---- what can fail ---- */
 
-static __attribute__((noinline)) struct thread_state *find_thread(struct thread_table *threads,
-								  uint32_t thread_id)
+COLD struct thread_state *find_thread(struct thread_table *threads, uint32_t thread_id)
 {
 	if (!threads_has(threads, thread_id) && threads_reserve(threads, thread_id))
 		return NULL;
-	threads->last_id = thread_id;
-	return threads->last = threads_at(threads, thread_id);
+	return threads_at(threads, thread_id);
 }
 
 HOT struct thread_state *thread_of(struct thread_table *threads, uint32_t thread_id)
 {
-	if (LIKELY(threads->last_id == thread_id && threads->last))
-		return threads->last;
+	if (LIKELY(thread_id < threads->first_count))
+		return &threads->first[thread_id];
 	return find_thread(threads, thread_id);
 }
 
-HOT int slot_of(struct model *m, uint32_t stack_id, uint32_t *ret_slot)
+COLD uint32_t make_slot(struct model *m, uint32_t stack_id)
 {
-	uint32_t found = stacks_find(&m->stacks, stack_id);
-	*ret_slot = found - 1;
-	return LIKELY(found) ? 0 : stacks_make_slot(&m->stacks, stack_id, ret_slot);
+	uint32_t slot;
+	return stacks_make_slot(&m->stacks, stack_id, &slot) ? 0 : slot + 1;
 }
 
-/* The page of a key, with room for it. */
-HOT int page_with_room(struct model *m, uint64_t mixed, struct live_page **ret_page)
+/* Slot + 1; 0 without memory. */
+HOT uint32_t slot_of(struct model *m, uint32_t stack_id)
 {
-	*ret_page = live_page_of(&m->live, mixed);
-	if (LIKELY(!live_page_is_full(*ret_page)))
-		return 0;
-	int rc = live_split_page(&m->live, mixed);
-	*ret_page = live_page_of(&m->live, mixed);
-	return rc;
+	uint32_t found = stacks_find(&m->stacks, stack_id);
+	return LIKELY(found) ? found : make_slot(m, stack_id);
+}
+
+/* The block of this place moves to the live table. Nothing changes on failure. */
+static int move_older(struct model *m, struct young *young)
+{
+	uint64_t mixed = live_mix(&m->live, young->key);
+	struct live_page *page = live_page_of(&m->live, mixed);
+	if (UNLIKELY(live_page_is_full(page))) {
+		int rc = live_split_page(&m->live, mixed);
+		if (rc)
+			return rc;
+		page = live_page_of(&m->live, mixed);
+	}
+	struct live_block *block = live_add(&m->live, page, mixed);
+	block->slot = young->block.slot;
+	block->size_thread = young->block.size_thread;
+	block->birth_thread = young->block.birth_thread;
+	block->other_slice = young->block.other_slice;
+	young_leave(&m->young, young);
+	young_add_older(young);
+	return 0;
 }
 
 /* ---- apply ---- */
 
-/* A block is born or comes back where another one still seems to live. */
-static __attribute__((noinline)) void end_unseen(struct model *m, struct live_page *page,
-						 uint64_t mixed, struct live_place place)
+static __attribute__((noinline)) struct live_place find_older(const struct model *m, uint64_t key)
 {
-	account_end(m, place.block, stacks_hot(&m->stacks, place.block->slot));
-	live_remove(&m->live, page, mixed, place);
-	m->freed_unseen++;
+	uint64_t mixed = live_mix(&m->live, key);
+	return live_find(&m->live, live_page_of(&m->live, mixed), mixed);
 }
 
-HOT struct live_block *insert_block(struct model *m, struct live_page *page, uint64_t mixed)
+/* A place in the live table's lines, or a young one without a line. */
+HOT struct live_place find_block(const struct model *m, struct young *young, uint64_t key)
 {
-	struct live_place place = live_find(&m->live, page, mixed);
-	if (UNLIKELY(place.block))
-		end_unseen(m, page, mixed, place);
-	return live_add(&m->live, page, mixed);
+	if (LIKELY(young_holds(young, key)))
+		return (struct live_place){.block = &young->block};
+	return young_has_older(young) ? find_older(m, key) : (struct live_place){0};
+}
+
+static __attribute__((noinline)) void remove_older(struct model *m, struct young *young,
+						   uint64_t key, struct live_place place)
+{
+	uint64_t mixed = live_mix(&m->live, key);
+	live_remove(&m->live, live_page_of(&m->live, mixed), mixed, place);
+	young_drop_older(young);
+}
+
+HOT void remove_block(struct model *m, struct young *young, uint64_t key, struct live_place place)
+{
+	if (LIKELY(!place.line))
+		young_leave(&m->young, young);
+	else
+		remove_older(m, young, key, place);
+}
+
+/*
+ * The place is not free, or the key may be in the live table. A block that still
+ * seems to live there ends unseen.
+ */
+static __attribute__((noinline)) int make_place(struct model *m, struct young *young, uint64_t key)
+{
+	if (young_is_used(young) && young->key != key) {
+		int rc = move_older(m, young);
+		if (rc)
+			return rc;
+	}
+	struct live_place place = find_block(m, young, key);
+	if (UNLIKELY(place.block)) {
+		account_end(m, place.block, stacks_hot(&m->stacks, place.block->slot));
+		remove_block(m, young, key, place);
+		m->freed_unseen++;
+	}
+	return 0;
 }
 
 /* The sum of all sizes saturates, and with it every smaller sum stays in range. */
@@ -177,22 +232,25 @@ static __attribute__((noinline)) uint64_t clamp_size(struct model *m, uint64_t s
 	return most;
 }
 
-HOT int apply_alloc(struct model *m, struct trace_event *event, uint64_t mixed, bool by_block)
+HOT int apply_alloc(struct model *m, struct trace_event *event, bool by_block)
 {
-	uint32_t slot;
-	struct live_page *page;
 	struct thread_state *thread = thread_of(&m->threads, event->thread_id);
-	if (UNLIKELY(!thread))
+	uint32_t slot = slot_of(m, event->stack_id) - 1;
+	if (UNLIKELY(!thread) || UNLIKELY(slot == UINT32_MAX))
 		return -ENOMEM;
-	int rc = slot_of(m, event->stack_id, &slot);
-	if (UNLIKELY(rc) || UNLIKELY((rc = page_with_room(m, mixed, &page))))
-		return rc;
+	uint64_t key = by_block ? event->block_id : event->address;
+	struct young *young = young_at(&m->young, key);
+	if (UNLIKELY(young->block.low)) {
+		int rc = make_place(m, young, key);
+		if (rc)
+			return rc;
+	}
+	young_use(&m->young, young, key);
 	uint64_t size_bytes = event->size_bytes;
-	if (UNLIKELY((size_bytes | m->allocated_bytes >> 15) > LIVE_48_BITS))
+	if (UNLIKELY(size_bytes > m->size_limit))
 		event->size_bytes = size_bytes = clamp_size(m, size_bytes);
 	if (!by_block)
 		event->block_id = m->allocations;
-	struct live_block *block = insert_block(m, page, mixed);
 	/* Gathered only now: before, they would take registers that the insertion needs. */
 	struct live_facts facts = {
 		.slot = slot,
@@ -202,12 +260,20 @@ HOT int apply_alloc(struct model *m, struct trace_event *event, uint64_t mixed, 
 		.birth_us = m->now_us,
 		.other = by_block ? event->address : event->block_id,
 	};
-	live_describe(block, &facts);
+	live_describe(&young->block, &facts);
 	thread->last_block = event->block_id + 1;
-	if (event->op == TRACE_REALLOC_ALLOC && thread->pending)
-		thread->pending->valid = false;
 	account_birth(m, slot, size_bytes);
 	return 0;
+}
+
+static int apply_realloc(struct model *m, struct trace_event *event, bool by_block)
+{
+	int rc = apply_alloc(m, event, by_block);
+	struct thread_pending *pending =
+		rc ? NULL : threads_at(&m->threads, event->thread_id)->pending;
+	if (pending)
+		pending->valid = false;
+	return rc;
 }
 
 /* What an event that ends an unknown block becomes. */
@@ -225,8 +291,9 @@ static __attribute__((noinline)) void apply_unknown(struct model *m, struct trac
 	m->freed_older++;
 }
 
-HOT void end_temporary(struct model *m, struct trace_event *event, struct stack_hot *stack,
-		       struct thread_state *thread)
+/* What a block's end means for what its thread does next. */
+HOT void end_plain(struct model *m, struct trace_event *event, struct stack_hot *stack,
+		   struct thread_state *thread)
 {
 	if (thread->last_block == event->block_id + 1) {
 		event->flags |= TRACE_EVENT_TEMPORARY;
@@ -236,14 +303,27 @@ HOT void end_temporary(struct model *m, struct trace_event *event, struct stack_
 	thread->last_block = THREAD_NO_BLOCK;
 }
 
-HOT int apply_free(struct model *m, struct trace_event *event, uint64_t mixed, bool by_block)
+static void end_realloc(struct model *m, uint64_t key, const struct live_block *block,
+			struct thread_state *thread)
+{
+	*thread->pending = (struct thread_pending){
+		.valid = true,
+		.key = key,
+		.block = *block,
+		.death_us = m->now_us,
+	};
+	thread->last_block = THREAD_NO_BLOCK;
+}
+
+HOT int apply_free(struct model *m, struct trace_event *event, bool by_block, enum trace_op op)
 {
 	struct thread_state *thread = thread_of(&m->threads, event->thread_id);
-	if (UNLIKELY(!thread) || (event->op == TRACE_REALLOC_FREE && !thread->pending &&
+	if (UNLIKELY(!thread) || (op == TRACE_REALLOC_FREE && !thread->pending &&
 				  threads_reserve_pending(&m->threads, event->thread_id)))
 		return -ENOMEM;
-	struct live_page *page = live_page_of(&m->live, mixed);
-	struct live_place place = live_find(&m->live, page, mixed);
+	uint64_t key = by_block ? event->block_id : event->address;
+	struct young *young = young_at(&m->young, key);
+	struct live_place place = find_block(m, young, key);
 	event->flags &= (uint8_t) ~(TRACE_EVENT_TEMPORARY | TRACE_EVENT_OLD);
 	if (UNLIKELY(!place.block)) {
 		apply_unknown(m, event, thread);
@@ -254,46 +334,45 @@ HOT int apply_free(struct model *m, struct trace_event *event, uint64_t mixed, b
 		event->block_id = live_other(place.block);
 	event->stack_id = stack->stack_id;
 	event->size_bytes = live_size_bytes(place.block);
-	if (account_end(m, place.block, stack))
+	if (UNLIKELY(account_end(m, place.block, stack)))
 		event->flags |= TRACE_EVENT_OLD;
-	if (LIKELY(event->op == TRACE_FREE)) {
-		end_temporary(m, event, stack, thread);
-	} else if (event->op == TRACE_REALLOC_FREE) {
-		*thread->pending = (struct thread_pending){
-			.valid = true,
-			.key = by_block ? event->block_id : event->address,
-			.block = *place.block,
-			.death_us = m->now_us,
-		};
-		thread->last_block = THREAD_NO_BLOCK;
-	} else {
+	if (op == TRACE_FREE)
+		end_plain(m, event, stack, thread);
+	else if (op == TRACE_REALLOC_FREE)
+		end_realloc(m, key, place.block, thread);
+	else
 		m->freed_unseen++;
-	}
-	live_remove(&m->live, page, mixed, place);
+	remove_block(m, young, key, place);
 	return 0;
 }
 
 /* The block of a failed realloc lives on. */
-static int apply_undo(struct model *m, struct trace_event *event, bool by_block)
+static int bring_back(struct model *m, struct trace_event *event, struct thread_pending *pending)
 {
-	uint32_t slot;
+	struct young *young = young_at(&m->young, pending->key);
+	int rc = young->block.low ? make_place(m, young, pending->key) : 0;
+	if (rc)
+		return rc;
+	pending->valid = false;
+	event->block_id = m->by_block ? pending->key : live_other(&pending->block);
+	young_use(&m->young, young, pending->key);
+	pending->block.low = young->block.low;
+	young->block = pending->block;
+	account_return(m, &young->block, pending->death_us);
+	return 0;
+}
+
+static int apply_undo(struct model *m, struct trace_event *event)
+{
 	struct thread_state *thread = thread_of(&m->threads, event->thread_id);
-	if (!thread || slot_of(m, event->stack_id, &slot))
+	uint32_t slot = slot_of(m, event->stack_id) - 1;
+	if (!thread || slot == UINT32_MAX)
 		return -ENOMEM;
-	struct thread_pending *pending = thread->pending;
 	event->block_id = TRACE_NO_BLOCK;
-	if (pending && pending->valid) {
-		uint64_t mixed = live_mix(&m->live, pending->key);
-		struct live_page *page;
-		int rc = page_with_room(m, mixed, &page);
+	if (thread->pending && thread->pending->valid) {
+		int rc = bring_back(m, event, thread->pending);
 		if (rc)
 			return rc;
-		pending->valid = false;
-		event->block_id = by_block ? pending->key : live_other(&pending->block);
-		struct live_block *block = insert_block(m, page, mixed);
-		pending->block.low = block->low;
-		*block = pending->block;
-		account_return(m, block, pending->death_us);
 	}
 	thread->last_block = THREAD_NO_BLOCK;
 	account_failed(m, slot);
@@ -302,8 +381,8 @@ static int apply_undo(struct model *m, struct trace_event *event, bool by_block)
 
 static int apply_fail(struct model *m, struct trace_event *event)
 {
-	uint32_t slot;
-	if (slot_of(m, event->stack_id, &slot))
+	uint32_t slot = slot_of(m, event->stack_id) - 1;
+	if (slot == UINT32_MAX)
 		return -ENOMEM;
 	event->block_id = TRACE_NO_BLOCK;
 	account_failed(m, slot);
@@ -319,41 +398,47 @@ static int apply_older(struct model *m, struct trace_event *event)
 	return 0;
 }
 
-HOT void pass_time(struct model *m, uint64_t time_ns)
+/* All but plain allocations and frees. */
+static __attribute__((noinline)) int apply_other(struct model *m, struct trace_event *event)
 {
-	/* Many events fall into the same microsecond: most need no division. */
-	if (time_ns - m->now_us * 1000 < 1000)
-		return;
-	uint64_t now_us = time_ns / 1000;
-	if (now_us > m->now_us)
-		m->now_us = LIKELY(now_us < LIVE_48_BITS) ? now_us : LIVE_48_BITS;
-}
-
-HOT int apply_one(struct model *m, struct trace_event *event, bool by_block)
-{
-	uint64_t mixed = live_mix(&m->live, by_block ? event->block_id : event->address);
-	pass_time(m, event->time_ns);
-	if (event->op == TRACE_ALLOC)
-		return apply_alloc(m, event, mixed, by_block);
-	if (LIKELY(event->op == TRACE_FREE))
-		return apply_free(m, event, mixed, by_block);
 	switch ((enum trace_op)event->op) {
-	case TRACE_ALLOC:
 	case TRACE_REALLOC_ALLOC:
-		return apply_alloc(m, event, mixed, by_block);
-	case TRACE_FREE:
+		return apply_realloc(m, event, m->by_block);
 	case TRACE_REALLOC_FREE:
+		return apply_free(m, event, m->by_block, TRACE_REALLOC_FREE);
 	case TRACE_FREE_UNSEEN:
-		return apply_free(m, event, mixed, by_block);
+		return apply_free(m, event, m->by_block, TRACE_FREE_UNSEEN);
 	case TRACE_REALLOC_UNDO:
-		return apply_undo(m, event, by_block);
+		return apply_undo(m, event);
 	case TRACE_ALLOC_FAIL:
 		return apply_fail(m, event);
+	case TRACE_ALLOC:
+	case TRACE_FREE:
 	case TRACE_FREE_OLDER:
 	case TRACE_OP_COUNT:
 		break;
 	}
 	return apply_older(m, event);
+}
+
+static __attribute__((noinline)) void next_us(struct model *m, uint64_t time_ns)
+{
+	uint64_t now_us = time_ns / 1000;
+	if (now_us > m->now_us)
+		m->now_us = LIKELY(now_us < LIVE_48_BITS) ? now_us : LIVE_48_BITS;
+	m->next_us_ns = now_us < LIVE_48_BITS ? now_us * 1000 + 1000 : 0;
+}
+
+HOT int apply_one(struct model *m, struct trace_event *event, bool by_block)
+{
+	/* Many events fall into the same microsecond: most need no division. */
+	if (UNLIKELY(event->time_ns >= m->next_us_ns))
+		next_us(m, event->time_ns);
+	if (event->op == TRACE_ALLOC)
+		return apply_alloc(m, event, by_block);
+	if (LIKELY(event->op == TRACE_FREE))
+		return apply_free(m, event, by_block, TRACE_FREE);
+	return apply_other(m, event);
 }
 
 /* ---- groups ---- */
@@ -366,13 +451,33 @@ static void settle_cells(struct model *m)
 	m->deferred_count = 0;
 }
 
-HOT int apply_group(struct model *m, struct trace_event *events, size_t count, bool by_block)
+HOT int apply_events(struct model *m, struct trace_event *events, size_t count, bool by_block)
 {
 	int rc = 0;
-	size_t done = 0;
-	while (done < count && LIKELY(!(rc = apply_one(m, &events[done], by_block))))
-		done++;
-	m->events += done;
+	struct trace_event *event = events, *end = events + count;
+	while (event < end && LIKELY(!(rc = apply_one(m, event, by_block))))
+		event++;
+	m->events += (uint64_t)(event - events);
+	return rc;
+}
+
+/* Functions of their own, so that all registers are theirs. */
+static __attribute__((noinline)) int apply_by_address(struct model *m, struct trace_event *events,
+						      size_t count)
+{
+	return apply_events(m, events, count, false);
+}
+
+static __attribute__((noinline)) int apply_by_block(struct model *m, struct trace_event *events,
+						    size_t count)
+{
+	return apply_events(m, events, count, true);
+}
+
+static int apply_group(struct model *m, struct trace_event *events, size_t count)
+{
+	int rc =
+		m->by_block ? apply_by_block(m, events, count) : apply_by_address(m, events, count);
 	settle_cells(m);
 	return rc;
 }
@@ -382,6 +487,7 @@ static int reserve(struct model *m)
 	if (m->allocations + MODEL_GROUP > LIVE_48_BITS ||
 	    m->events - m->slice.first_event >= MODEL_SLICE_EVENTS_MAX)
 		return -EOVERFLOW;
+	m->size_limit = m->allocated_bytes >> 62 ? 0 : LIVE_48_BITS;
 	int rc = live_reserve_blocks(&m->live, MODEL_GROUP);
 	return rc ? rc : cells_reserve(&m->cells, MODEL_DEFERRED);
 }
@@ -426,8 +532,7 @@ int model_apply(struct model *m, struct trace_event *events, size_t count, struc
 			return fail(m, rc, err);
 		if (live_count(&m->live) > WARM_BLOCKS || m->stacks.slot_count > WARM_STACKS)
 			warm(m, events, done + part, count, &ahead);
-		rc = m->by_block ? apply_group(m, events + done, part, true)
-				 : apply_group(m, events + done, part, false);
+		rc = apply_group(m, events + done, part);
 		if (rc)
 			return fail(m, rc, err);
 		done += part;

@@ -15,7 +15,9 @@ int model_new(const struct model_options *options, struct model **ret_model, str
 	if (!options)
 		options = &defaults;
 	struct model *m = tm_alloc(sizeof *m);
-	if (!m || live_init(&m->live)) {
+	if (!m || young_init(&m->young) || live_init(&m->live)) {
+		if (m)
+			young_done(&m->young);
 		tm_free(m);
 		return tm_fail(err, -ENOMEM, "no memory for the model of the heap");
 	}
@@ -34,6 +36,7 @@ struct model *model_free(struct model *m)
 {
 	if (!m)
 		return NULL;
+	young_done(&m->young);
 	live_done(&m->live);
 	stacks_done(&m->stacks);
 	cells_done(&m->cells);
@@ -45,8 +48,11 @@ struct model *model_free(struct model *m)
 
 bool model_is_live(const struct model *m, uint64_t address)
 {
+	const struct young *young = young_at(&m->young, address);
+	if (m->by_block || young_holds(young, address) || !young_has_older(young))
+		return !m->by_block && young_holds(young, address);
 	uint64_t mixed = live_mix(&m->live, address);
-	return !m->by_block && live_find(&m->live, live_page_of(&m->live, mixed), mixed).block;
+	return live_find(&m->live, live_page_of(&m->live, mixed), mixed).block;
 }
 
 void model_prefetch(const struct model *m, uint64_t address)
@@ -231,7 +237,8 @@ int model_live_blocks(const struct model *m, model_block_fn fn, void *ctx)
 	if (m->loaded)
 		return -EOPNOTSUPP;
 	struct block_visit visit = {.m = m, .fn = fn, .ctx = ctx};
-	return live_each(&m->live, visit_block, &visit);
+	int rc = young_each(&m->young, visit_block, &visit);
+	return rc ? rc : live_each(&m->live, visit_block, &visit);
 }
 
 uint64_t model_memory_bytes(const struct model *m)
@@ -243,7 +250,7 @@ uint64_t model_memory_bytes(const struct model *m)
 			(out->order_room + out->order_other_room) * sizeof *out->order +
 			(out->rank_room + out->counts_room) * sizeof *out->rank +
 			(out->cells_room + out->cells_other_room) * sizeof *out->cells;
-	return sizeof *m + live_memory_bytes(&m->live) + stacks_memory_bytes(&m->stacks) +
-	       m->cells.room * sizeof *m->cells.cells + m->threads.bytes +
-	       maps_memory_bytes(&m->maps) + rows;
+	return sizeof *m + YOUNG_COUNT * sizeof *m->young.places + live_memory_bytes(&m->live) +
+	       stacks_memory_bytes(&m->stacks) + m->cells.room * sizeof *m->cells.cells +
+	       m->threads.bytes + maps_memory_bytes(&m->maps) + rows;
 }

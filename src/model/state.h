@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "model/stacks.h"
 #include "model/threads.h"
+#include "model/young.h"
 
 enum {
 	MODEL_GROUP = 32,                  /* events that are looked at ahead */
@@ -56,10 +57,13 @@ struct model_rss {
 
 struct model {
 	/* touched by every event */
+	struct young_table young;
 	struct live_table live;
 	struct stack_table stacks;
 	struct thread_table threads;
 	uint64_t now_us;
+	uint64_t next_us_ns; /* events before this have the time now_us, if it is not 0 */
+	uint64_t size_limit; /* larger sizes need a look at the sums */
 	uint64_t events, allocations, allocated_bytes;
 	uint64_t live_bytes;
 	uint64_t unlisted; /* live blocks that are not in the live table (loaded models only) */
@@ -94,7 +98,7 @@ static inline uint32_t model_bucket(uint64_t value)
 
 static inline uint64_t model_live_count(const struct model *m)
 {
-	return live_count(&m->live) + m->unlisted;
+	return m->young.count + live_count(&m->live) + m->unlisted;
 }
 
 static inline uint64_t model_frees(const struct model *m)

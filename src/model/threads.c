@@ -38,6 +38,10 @@ int threads_reserve(struct thread_table *table, uint32_t thread_id)
 		if (!table->chunks[chunk])
 			return -ENOMEM;
 		table->bytes += THREAD_CHUNK * sizeof **table->chunks;
+		if (chunk == 0) {
+			table->first = table->chunks[0];
+			table->first_count = THREAD_CHUNK;
+		}
 	}
 	return 0;
 }

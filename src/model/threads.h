@@ -29,9 +29,8 @@ struct thread_state {
 
 struct thread_table {
 	struct thread_state **chunks;
-	struct thread_state
-		*last; /* of thread last_id: most events come from the same as the one before */
-	uint32_t last_id;
+	struct thread_state *first; /* chunks[0]: most programs have no more threads */
+	uint32_t first_count;       /* THREAD_CHUNK once it is there */
 	uint32_t chunk_room;
 	uint64_t bytes;
 };
