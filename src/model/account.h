@@ -74,9 +74,8 @@ HOT void account_raise(struct model *m, uint64_t bytes)
 		account_new_maximum(m);
 }
 
-HOT void account_birth(struct model *m, uint32_t slot, uint64_t size_bytes)
+HOT void account_birth(struct model *m, struct stack_hot *stack, uint32_t slot, uint64_t size_bytes)
 {
-	struct stack_hot *stack = stacks_hot(&m->stacks, slot);
 	stacks_touch(&m->stacks, stack, slot, m->epoch);
 	stack->birth_bytes += size_bytes;
 	stack->births++;

@@ -13,110 +13,7 @@
 
 #include "model/account.h"
 #include "model/state.h"
-
-/* Beyond these the tables exceed a private cache. */
-enum { WARM_BLOCKS = 8192, WARM_STACKS = 2048 };
-
-/* ---- warm ---- */
-
-/*
- * How far each kind of prefetch runs ahead of the events that are applied. Each
- * needs what the one before it has fetched: line, then block, then stack.
- */
-enum { AHEAD_LINES = 48, AHEAD_BLOCKS = 32, AHEAD_STACKS = 16, AHEAD_RING = 128 };
-
-struct ahead {
-	size_t lines, blocks, stacks; /* events of the batch that each has done */
-	uint64_t mixed[AHEAD_RING];   /* a stale one is a useless hint */
-	const struct live_block *found[AHEAD_RING];
-};
-
-static bool ends_block(const struct trace_event *event)
-{
-	return event->op == TRACE_FREE || event->op == TRACE_REALLOC_FREE ||
-	       event->op == TRACE_FREE_UNSEEN;
-}
-
-/* By tag alone and in the home line only, without touching blocks: a hint. */
-static const struct live_block *likely_block(const struct live_table *live, uint64_t mixed)
-{
-	uint32_t tag = (uint32_t)(mixed >> 32);
-	const struct live_line *line = live_home(live_page_of(live, mixed), tag);
-	uint32_t found = live_match(line, tag);
-	return found ? live_block_at(live, line->numbers[__builtin_ctz(found)]) : NULL;
-}
-
-/* Inline: the compiler drops calls of a function that only prefetches. */
-HOT void prefetch_stack(const struct model *m, uint32_t slot)
-{
-	const struct stack_hot *stack = stacks_hot(&m->stacks, slot);
-	__builtin_prefetch(stack, 1);
-	__builtin_prefetch(stack->sizes, 1);
-}
-
-static void warm_lines(const struct model *m, const struct trace_event *events, size_t end,
-		       struct ahead *ahead)
-{
-	for (; ahead->lines < end; ahead->lines++) {
-		const struct trace_event *event = &events[ahead->lines];
-		uint64_t key = m->by_block ? event->block_id : event->address;
-		const struct young *young = young_at(&m->young, key);
-		size_t at = ahead->lines % AHEAD_RING;
-		ahead->found[at] = young_holds(young, key) ? &young->block : NULL;
-		if (!ends_block(event) && young_is_used(young))
-			live_prefetch(&m->live, live_mix(&m->live, young->key));
-		if (ahead->found[at] || !young_has_older(young))
-			continue;
-		ahead->mixed[at] = live_mix(&m->live, key);
-		live_prefetch(&m->live, ahead->mixed[at]);
-	}
-}
-
-static void warm_blocks(const struct model *m, const struct trace_event *events, size_t end,
-			struct ahead *ahead)
-{
-	for (; ahead->blocks < end; ahead->blocks++) {
-		const struct trace_event *event = &events[ahead->blocks];
-		size_t at = ahead->blocks % AHEAD_RING;
-		if (!ends_block(event))
-			ahead->found[at] = NULL;
-		if (!ends_block(event) || ahead->found[at])
-			continue;
-		ahead->found[at] = likely_block(&m->live, ahead->mixed[at]);
-		if (ahead->found[at])
-			__builtin_prefetch(ahead->found[at], 1);
-	}
-}
-
-static void warm_stacks(const struct model *m, const struct trace_event *events, size_t end,
-			struct ahead *ahead)
-{
-	for (; ahead->stacks < end; ahead->stacks++) {
-		const struct live_block *block = ahead->found[ahead->stacks % AHEAD_RING];
-		if (block) {
-			prefetch_stack(m, block->slot);
-		} else if (!ends_block(&events[ahead->stacks])) {
-			uint32_t found = stacks_find(&m->stacks, events[ahead->stacks].stack_id);
-			if (found)
-				prefetch_stack(m, found - 1);
-		}
-	}
-}
-
-/*
- * Before the events up to `next` are applied: what those after them will touch
- * is called for. `ahead` may have fallen behind while the tables were small.
- */
-static void warm(const struct model *m, const struct trace_event *events, size_t next, size_t count,
-		 struct ahead *ahead)
-{
-	size_t left = count - next;
-	if (ahead->stacks < next - MODEL_GROUP && next > MODEL_GROUP)
-		ahead->lines = ahead->blocks = ahead->stacks = next - MODEL_GROUP;
-	warm_lines(m, events, next + (left < AHEAD_LINES ? left : AHEAD_LINES), ahead);
-	warm_blocks(m, events, next + (left < AHEAD_BLOCKS ? left : AHEAD_BLOCKS), ahead);
-	warm_stacks(m, events, next + (left < AHEAD_STACKS ? left : AHEAD_STACKS), ahead);
-}
+#include "model/warm.h"
 
 /* ---- what can fail ---- */
 
@@ -147,17 +44,24 @@ HOT uint32_t slot_of(struct model *m, uint32_t stack_id)
 	return LIKELY(found) ? found : make_slot(m, stack_id);
 }
 
+/* The page of a key, with room for it; NULL and *ret_error when there is none. */
+HOT struct live_page *page_with_room(struct model *m, uint64_t mixed, int *ret_error)
+{
+	struct live_page *page = live_page_of(&m->live, mixed);
+	if (LIKELY(!live_page_is_full(page)))
+		return page;
+	*ret_error = live_split_page(&m->live, mixed);
+	return *ret_error ? NULL : live_page_of(&m->live, mixed);
+}
+
 /* The block of this place moves to the live table. Nothing changes on failure. */
 static int move_older(struct model *m, struct young *young)
 {
+	int error = 0;
 	uint64_t mixed = live_mix(&m->live, young->key);
-	struct live_page *page = live_page_of(&m->live, mixed);
-	if (UNLIKELY(live_page_is_full(page))) {
-		int rc = live_split_page(&m->live, mixed);
-		if (rc)
-			return rc;
-		page = live_page_of(&m->live, mixed);
-	}
+	struct live_page *page = page_with_room(m, mixed, &error);
+	if (!page)
+		return error;
 	struct live_block *block = live_add(&m->live, page, mixed);
 	block->slot = young->block.slot;
 	block->size_thread = young->block.size_thread;
@@ -165,60 +69,75 @@ static int move_older(struct model *m, struct young *young)
 	block->other_slice = young->block.other_slice;
 	young_leave(&m->young, young);
 	young_add_older(young);
+	stacks_grew_old(stacks_hot(&m->stacks, block->slot));
 	return 0;
 }
 
-/* ---- apply ---- */
+/* ---- blocks of the live table ---- */
 
-static __attribute__((noinline)) struct live_place find_older(const struct model *m, uint64_t key)
+/* Takes it out, and notes whether it was right to put it there. */
+HOT void remove_older(struct model *m, struct young *young, uint64_t mixed, struct live_place place,
+		      uint64_t block_id)
 {
-	uint64_t mixed = live_mix(&m->live, key);
-	return live_find(&m->live, live_page_of(&m->live, mixed), mixed);
-}
-
-/* A place in the live table's lines, or a young one without a line. */
-HOT struct live_place find_block(const struct model *m, struct young *young, uint64_t key)
-{
-	if (LIKELY(young_holds(young, key)))
-		return (struct live_place){.block = &young->block};
-	return young_has_older(young) ? find_older(m, key) : (struct live_place){0};
-}
-
-static __attribute__((noinline)) void remove_older(struct model *m, struct young *young,
-						   uint64_t key, struct live_place place)
-{
-	uint64_t mixed = live_mix(&m->live, key);
+	struct stack_hot *stack = stacks_hot(&m->stacks, place.block->slot);
+	if (m->allocations - block_id < YOUNG_COUNT)
+		stacks_died_young(stack);
+	else
+		stacks_grew_old(stack);
 	live_remove(&m->live, live_page_of(&m->live, mixed), mixed, place);
 	young_drop_older(young);
 }
 
-HOT void remove_block(struct model *m, struct young *young, uint64_t key, struct live_place place)
+/* A block is born or comes back where one still seems to live: that one ended unseen. */
+COLD void end_unseen(struct model *m, struct young *young, uint64_t key, struct live_place place)
 {
-	if (LIKELY(!place.line))
-		young_leave(&m->young, young);
+	account_end(m, place.block, stacks_hot(&m->stacks, place.block->slot));
+	if (place.line)
+		remove_older(m, young, live_mix(&m->live, key), place, 0);
 	else
-		remove_older(m, young, key, place);
+		young_leave(&m->young, young);
+	m->freed_unseen++;
 }
 
-/*
- * The place is not free, or the key may be in the live table. A block that still
- * seems to live there ends unseen.
- */
-static __attribute__((noinline)) int make_place(struct model *m, struct young *young, uint64_t key)
+/* Puts a block that is expected to last there. NULL and *ret_error. */
+HOT struct live_block *insert_older(struct model *m, struct young *young, uint64_t key,
+				    int *ret_error)
 {
-	if (young_is_used(young) && young->key != key) {
-		int rc = move_older(m, young);
-		if (rc)
-			return rc;
-	}
-	struct live_place place = find_block(m, young, key);
-	if (UNLIKELY(place.block)) {
-		account_end(m, place.block, stacks_hot(&m->stacks, place.block->slot));
-		remove_block(m, young, key, place);
-		m->freed_unseen++;
-	}
-	return 0;
+	uint64_t mixed = live_mix(&m->live, key);
+	struct live_page *page = page_with_room(m, mixed, ret_error);
+	if (UNLIKELY(!page))
+		return NULL;
+	struct live_place place = {0};
+	if (UNLIKELY(young_holds(young, key)))
+		place.block = &young->block;
+	else if (young_has_older(young))
+		place = live_find(&m->live, page, mixed);
+	if (UNLIKELY(place.block))
+		end_unseen(m, young, key, place);
+	young_add_older(young);
+	return live_add(&m->live, page, mixed);
 }
+
+/* The place of a young block, which is not free, or the key may be in the live table. */
+static struct live_block *insert_young(struct model *m, struct young *young, uint64_t key,
+				       int *ret_error)
+{
+	struct live_place place = {0};
+	if (young_holds(young, key))
+		place.block = &young->block;
+	else if (young_is_used(young) && UNLIKELY((*ret_error = move_older(m, young))))
+		return NULL;
+	if (!place.block && young_has_older(young)) {
+		uint64_t mixed = live_mix(&m->live, key);
+		place = live_find(&m->live, live_page_of(&m->live, mixed), mixed);
+	}
+	if (UNLIKELY(place.block))
+		end_unseen(m, young, key, place);
+	young_use(&m->young, young, key);
+	return &young->block;
+}
+
+/* ---- apply ---- */
 
 /* The sum of all sizes saturates, and with it every smaller sum stays in range. */
 static __attribute__((noinline)) uint64_t clamp_size(struct model *m, uint64_t size_bytes)
@@ -232,26 +151,15 @@ static __attribute__((noinline)) uint64_t clamp_size(struct model *m, uint64_t s
 	return most;
 }
 
-HOT int apply_alloc(struct model *m, struct trace_event *event, bool by_block)
+/* A block is born in this place. */
+HOT void begin_block(struct model *m, struct trace_event *event, struct live_block *block,
+		     uint32_t slot, bool by_block)
 {
-	struct thread_state *thread = thread_of(&m->threads, event->thread_id);
-	uint32_t slot = slot_of(m, event->stack_id) - 1;
-	if (UNLIKELY(!thread) || UNLIKELY(slot == UINT32_MAX))
-		return -ENOMEM;
-	uint64_t key = by_block ? event->block_id : event->address;
-	struct young *young = young_at(&m->young, key);
-	if (UNLIKELY(young->block.low)) {
-		int rc = make_place(m, young, key);
-		if (rc)
-			return rc;
-	}
-	young_use(&m->young, young, key);
 	uint64_t size_bytes = event->size_bytes;
 	if (UNLIKELY(size_bytes > m->size_limit))
 		event->size_bytes = size_bytes = clamp_size(m, size_bytes);
 	if (!by_block)
 		event->block_id = m->allocations;
-	/* Gathered only now: before, they would take registers that the insertion needs. */
 	struct live_facts facts = {
 		.slot = slot,
 		.thread_id = event->thread_id,
@@ -260,9 +168,43 @@ HOT int apply_alloc(struct model *m, struct trace_event *event, bool by_block)
 		.birth_us = m->now_us,
 		.other = by_block ? event->address : event->block_id,
 	};
-	live_describe(&young->block, &facts);
+	live_describe(block, &facts);
+	account_birth(m, stacks_hot(&m->stacks, slot), slot, size_bytes);
+}
+
+static __attribute__((noinline)) int alloc_slowly(struct model *m, struct trace_event *event,
+						  uint32_t slot, bool by_block)
+{
+	int error = 0;
+	uint64_t key = by_block ? event->block_id : event->address;
+	struct young *young = young_at(&m->young, key);
+	bool lasts = stacks_hot(&m->stacks, slot)->flags & STACK_LASTS;
+	struct live_block *block =
+		lasts ? insert_older(m, young, key, &error) : insert_young(m, young, key, &error);
+	if (UNLIKELY(!block))
+		return error;
+	begin_block(m, event, block, slot, by_block);
+	return 0;
+}
+
+HOT int apply_alloc(struct model *m, struct trace_event *event, bool by_block)
+{
+	struct thread_state *thread = thread_of(&m->threads, event->thread_id);
+	uint32_t slot = slot_of(m, event->stack_id) - 1;
+	if (UNLIKELY(!thread) || UNLIKELY(slot == UINT32_MAX))
+		return -ENOMEM;
+	uint64_t key = by_block ? event->block_id : event->address;
+	struct young *young = young_at(&m->young, key);
+	struct stack_hot *stack = stacks_hot(&m->stacks, slot);
+	if (UNLIKELY(young->block.low | (stack->flags & STACK_LASTS))) {
+		int rc = alloc_slowly(m, event, slot, by_block);
+		if (rc)
+			return rc;
+	} else {
+		young_use(&m->young, young, key);
+		begin_block(m, event, &young->block, slot, by_block);
+	}
 	thread->last_block = event->block_id + 1;
-	account_birth(m, slot, size_bytes);
 	return 0;
 }
 
@@ -315,6 +257,50 @@ static void end_realloc(struct model *m, uint64_t key, const struct live_block *
 	thread->last_block = THREAD_NO_BLOCK;
 }
 
+/* The event becomes the end of this block; it is still in its place. */
+HOT void end_block(struct model *m, struct trace_event *event, struct thread_state *thread,
+		   const struct live_block *block, bool by_block, enum trace_op op)
+{
+	struct stack_hot *stack = stacks_hot(&m->stacks, block->slot);
+	uint64_t key = by_block ? event->block_id : event->address;
+	if (!by_block)
+		event->block_id = live_other(block);
+	event->stack_id = stack->stack_id;
+	event->size_bytes = live_size_bytes(block);
+	if (UNLIKELY(account_end(m, block, stack)))
+		event->flags |= TRACE_EVENT_OLD;
+	if (op == TRACE_FREE)
+		end_plain(m, event, stack, thread);
+	else if (op == TRACE_REALLOC_FREE)
+		end_realloc(m, key, block, thread);
+	else
+		m->freed_unseen++;
+}
+
+/* The block is not among the young. */
+HOT void free_older(struct model *m, struct trace_event *event, struct thread_state *thread,
+		    bool by_block, enum trace_op op)
+{
+	uint64_t key = by_block ? event->block_id : event->address;
+	uint64_t mixed = live_mix(&m->live, key);
+	struct young *young = young_at(&m->young, key);
+	struct live_place place = {0};
+	if (young_has_older(young))
+		place = live_find(&m->live, live_page_of(&m->live, mixed), mixed);
+	if (UNLIKELY(!place.block)) {
+		apply_unknown(m, event, thread);
+		return;
+	}
+	end_block(m, event, thread, place.block, by_block, op);
+	remove_older(m, young, mixed, place, event->block_id);
+}
+
+static __attribute__((noinline)) void free_plain_older(struct model *m, struct trace_event *event,
+						       struct thread_state *thread, bool by_block)
+{
+	free_older(m, event, thread, by_block, TRACE_FREE);
+}
+
 HOT int apply_free(struct model *m, struct trace_event *event, bool by_block, enum trace_op op)
 {
 	struct thread_state *thread = thread_of(&m->threads, event->thread_id);
@@ -323,42 +309,32 @@ HOT int apply_free(struct model *m, struct trace_event *event, bool by_block, en
 		return -ENOMEM;
 	uint64_t key = by_block ? event->block_id : event->address;
 	struct young *young = young_at(&m->young, key);
-	struct live_place place = find_block(m, young, key);
 	event->flags &= (uint8_t) ~(TRACE_EVENT_TEMPORARY | TRACE_EVENT_OLD);
-	if (UNLIKELY(!place.block)) {
-		apply_unknown(m, event, thread);
-		return 0;
+	if (LIKELY(young_holds(young, key))) {
+		end_block(m, event, thread, &young->block, by_block, op);
+		stacks_died_young(stacks_hot(&m->stacks, young->block.slot));
+		young_leave(&m->young, young);
+	} else if (op == TRACE_FREE) {
+		free_plain_older(m, event, thread, by_block);
+	} else {
+		free_older(m, event, thread, by_block, op);
 	}
-	struct stack_hot *stack = stacks_hot(&m->stacks, place.block->slot);
-	if (!by_block)
-		event->block_id = live_other(place.block);
-	event->stack_id = stack->stack_id;
-	event->size_bytes = live_size_bytes(place.block);
-	if (UNLIKELY(account_end(m, place.block, stack)))
-		event->flags |= TRACE_EVENT_OLD;
-	if (op == TRACE_FREE)
-		end_plain(m, event, stack, thread);
-	else if (op == TRACE_REALLOC_FREE)
-		end_realloc(m, key, place.block, thread);
-	else
-		m->freed_unseen++;
-	remove_block(m, young, key, place);
 	return 0;
 }
 
 /* The block of a failed realloc lives on. */
 static int bring_back(struct model *m, struct trace_event *event, struct thread_pending *pending)
 {
+	int error = 0;
 	struct young *young = young_at(&m->young, pending->key);
-	int rc = young->block.low ? make_place(m, young, pending->key) : 0;
-	if (rc)
-		return rc;
+	struct live_block *block = insert_young(m, young, pending->key, &error);
+	if (!block)
+		return error;
 	pending->valid = false;
 	event->block_id = m->by_block ? pending->key : live_other(&pending->block);
-	young_use(&m->young, young, pending->key);
-	pending->block.low = young->block.low;
-	young->block = pending->block;
-	account_return(m, &young->block, pending->death_us);
+	pending->block.low = block->low;
+	*block = pending->block;
+	account_return(m, block, pending->death_us);
 	return 0;
 }
 
@@ -520,7 +496,7 @@ static size_t settle_rss(struct model *m, const struct trace_event *events, size
 
 int model_apply(struct model *m, struct trace_event *events, size_t count, struct tm_error *err)
 {
-	struct ahead ahead;
+	struct warm_ahead ahead;
 	ahead.lines = ahead.blocks = ahead.stacks = 0;
 	if (count > 0 && m->events == m->slice.first_event)
 		m->slice.clock_us = events[0].time_ns / 1000;
@@ -530,8 +506,8 @@ int model_apply(struct model *m, struct trace_event *events, size_t count, struc
 		int rc = reserve(m);
 		if (rc)
 			return fail(m, rc, err);
-		if (live_count(&m->live) > WARM_BLOCKS || m->stacks.slot_count > WARM_STACKS)
-			warm(m, events, done + part, count, &ahead);
+		if (warm_helps(m))
+			warm_tables(m, events, done + part, count, &ahead);
 		rc = apply_group(m, events + done, part);
 		if (rc)
 			return fail(m, rc, err);

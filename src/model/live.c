@@ -34,6 +34,7 @@ void live_done(struct live_table *table)
 	tm_free(table->scratch);
 	tm_free(table->directory);
 	tm_free(table->chunks);
+	tm_free(table->frees);
 	bulk_done(&table->bulk);
 	*table = (struct live_table){0};
 }
@@ -51,12 +52,18 @@ int live_reserve_blocks(struct live_table *table, uint32_t blocks)
 		if (!chunks)
 			return -ENOMEM;
 		table->chunks = chunks;
+		uint32_t **frees = tm_grow_array(table->frees, more, sizeof *frees);
+		if (!frees)
+			return -ENOMEM;
+		table->frees = frees;
 		table->chunk_room = more;
 	}
 	struct live_block *chunk = bulk_take(&table->bulk, sizeof *chunk * LIVE_CHUNK_BLOCKS);
-	if (!chunk)
-		return -ENOMEM;
-	table->chunks[table->chunk_count++] = chunk;
+	uint32_t *frees = chunk ? bulk_take(&table->bulk, sizeof *frees * LIVE_CHUNK_BLOCKS) : NULL;
+	if (!frees)
+		return -ENOMEM; /* the chunk is lost until the end: there will be no more anyway */
+	table->chunks[table->chunk_count] = chunk;
+	table->frees[table->chunk_count++] = frees;
 	return 0;
 }
 
@@ -180,5 +187,5 @@ int live_each(const struct live_table *table, live_visit_fn fn, void *ctx)
 uint64_t live_memory_bytes(const struct live_table *table)
 {
 	return table->bulk.taken_bytes + sizeof(struct live_line) * LIVE_PAGE_LINES +
-	       sizeof(void *) * directory_count(table) + sizeof(void *) * table->chunk_room;
+	       sizeof(void *) * directory_count(table) + 2 * sizeof(void *) * table->chunk_room;
 }

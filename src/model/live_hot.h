@@ -71,6 +71,12 @@ static inline struct live_block *live_block_at(const struct live_table *table, u
 	return &table->chunks[number >> LIVE_CHUNK_LOG2][number & LIVE_CHUNK_MASK];
 }
 
+/* Where number `at` of the free blocks' numbers stands. */
+static inline uint32_t *live_free_place(const struct live_table *table, uint32_t at)
+{
+	return &table->frees[at >> LIVE_CHUNK_LOG2][at & LIVE_CHUNK_MASK];
+}
+
 static inline uint32_t live_count(const struct live_table *table)
 {
 	return table->unused - table->free_count;
@@ -164,16 +170,16 @@ static inline struct live_block *live_add(struct live_table *table, struct live_
 					  uint64_t mixed)
 {
 	uint32_t number;
-	struct live_block *block;
-	if (table->free_head) {
-		number = table->free_head - 1;
-		block = live_block_at(table, number);
-		table->free_head = block->low;
-		table->free_count--;
+	if (table->free_count) {
+		number = *live_free_place(table, --table->free_count);
+		/* Freed in any order, so those that come next may be anywhere. */
+		uint32_t soon = table->free_count < LIVE_FREE_AHEAD ? 0 : LIVE_FREE_AHEAD;
+		__builtin_prefetch(
+			live_block_at(table, *live_free_place(table, table->free_count - soon)), 1);
 	} else {
 		number = table->unused++;
-		block = live_block_at(table, number);
 	}
+	struct live_block *block = live_block_at(table, number);
 	block->low = (uint32_t)mixed;
 	live_put(page, (uint32_t)(mixed >> 32), number);
 	return block;
@@ -189,7 +195,5 @@ static inline void live_remove(struct live_table *table, struct live_page *page,
 	for (; __builtin_expect(home != line, 0); home = live_next_line(page, home))
 		home->passed--;
 	page->count--;
-	place.block->low = table->free_head;
-	table->free_head = line->numbers[place.slot] + 1;
-	table->free_count++;
+	*live_free_place(table, table->free_count++) = line->numbers[place.slot];
 }

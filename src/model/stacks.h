@@ -17,8 +17,15 @@
 #include <stdint.h>
 
 enum {
-	STACK_TOUCHED = 1u << 0,
-	/* has a row in the open slice */ STACK_BORE = 1u << 1 /* ever allocated */
+	STACK_TOUCHED = 1u << 0, /* has a row in the open slice */
+	STACK_BORE = 1u << 1,    /* ever allocated */
+	/*
+	 * How its last blocks ended, counted up (they grew old) and down (they did
+	 * not) from 0 to 7; with its upper bit set the next ones are expected to last.
+	 */
+	STACK_AGE_STEP = 1u << 4,
+	STACK_AGE_MASK = 7u << 4,
+	STACK_LASTS = 4u << 4,
 };
 
 enum {
@@ -97,6 +104,18 @@ static inline uint64_t stacks_live_bytes(const struct stack_hot *stack)
 static inline uint32_t stacks_live_blocks(const struct stack_hot *stack)
 {
 	return stack->base_blocks + stack->births - stack->deaths;
+}
+
+static inline void stacks_grew_old(struct stack_hot *stack)
+{
+	if ((stack->flags & STACK_AGE_MASK) != STACK_AGE_MASK)
+		stack->flags += STACK_AGE_STEP;
+}
+
+static inline void stacks_died_young(struct stack_hot *stack)
+{
+	if (stack->flags & STACK_AGE_MASK)
+		stack->flags -= STACK_AGE_STEP;
 }
 
 /* Before any change of a stack: it gets a row in the open slice and keeps its share of the peak. */
