@@ -93,9 +93,13 @@ void symbols_demangle(const char *mangled, char *out, size_t out_bytes)
 	}
 	memcpy(name, mangled, bytes);
 	name[bytes] = '\0';
-	bool itanium = !strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2);
-	if (itanium && (demangle_with(rust_demangle_callback, name, out, out_bytes) ||
-			demangle_with(cplus_demangle_v3_callback, name, out, out_bytes)))
+	/* Rust's older names look like those of C++ and end in a hash: 17h, 16 digits, E. */
+	bool is_rust =
+		!strncmp(name, "_R", 2) || (bytes > 20 && !strncmp(name + bytes - 20, "17h", 3));
+	if (is_rust && demangle_with(rust_demangle_callback, name, out, out_bytes))
+		return;
+	if (!strncmp(name, "_Z", 2) &&
+	    demangle_with(cplus_demangle_v3_callback, name, out, out_bytes))
 		return;
 	if (!strncmp(name, "_D", 2) && demangle_d(name, out, out_bytes))
 		return;

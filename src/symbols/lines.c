@@ -21,7 +21,7 @@
 #include "symbols/scopes.h"
 #include "symbols/split.h"
 
-enum { NAME_ROOM = 32 * 1024, LOOK_BACK = 1024, TRIES_MAX = 16 };
+enum { NAME_ROOM = 32 * 1024, LOOK_BACK = 1024, TRIES_MAX = 16, TIMED_ONE_OF = 16 };
 /* Decoded units beyond this are let go. */
 enum { KEPT_BYTES = 48 << 20 };
 
@@ -55,9 +55,11 @@ struct lines {
 	struct range *ranges;
 	size_t range_count, range_room;
 	size_t kept_bytes;
-	struct scopes tree; /* of one function */
-	const struct part *tree_part;
+	const struct part *tree_part; /* the function that was asked for last */
 	uint64_t tree_die;
+	struct scopes tree; /* of it, once has_tree */
+	bool has_tree;
+	uint32_t questions;
 	struct namemap demangled; /* by the mangled name's place in the file */
 	lines_demangle_fn demangle;
 };
@@ -67,10 +69,15 @@ static uint64_t cpu_ns(void)
 	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+static void charge_ns(struct lines *lines, uint64_t used_ns)
+{
+	uint64_t *left = lines->limits.budget_ns;
+	*left = used_ns < *left ? *left - used_ns : 0;
+}
+
 static void charge(struct lines *lines, uint64_t since_ns)
 {
-	uint64_t used = cpu_ns() - since_ns, *left = lines->limits.budget_ns;
-	*left = used < *left ? *left - used : 0;
+	charge_ns(lines, cpu_ns() - since_ns);
 }
 
 /* ---- the index of the units ---- */
@@ -305,19 +312,34 @@ static bool load_table(struct lines *lines, struct part *part)
 	return true;
 }
 
-static bool load_tree(struct lines *lines, const struct part *part, uint64_t die)
+/*
+ * What is inlined into a function at an address, outermost first. The first
+ * question about a function is answered by a walk to the one place; only when a
+ * second comes is all of it kept.
+ */
+static size_t find_inlined(struct lines *lines, const struct part *part, uint64_t function,
+			   uint64_t address, uint64_t *ret_dies, size_t max)
 {
-	if (lines->tree_part == part && lines->tree_die == die)
-		return true;
+	bool again = lines->tree_part == part && lines->tree_die == function;
+	if (again && lines->has_tree)
+		return scopes_find(&lines->tree, address, ret_dies, max);
 	if (!*lines->limits.budget_ns)
-		return false;
-	uint64_t began = cpu_ns();
+		return 0;
+	/* One in so many is timed: asking for the time takes as long as a short answer. */
+	bool timed = lines->questions++ % TIMED_ONE_OF == 0;
+	uint64_t began = timed ? cpu_ns() : 0;
+	size_t count = 0;
 	scopes_done(&lines->tree);
 	lines->tree_part = part;
-	lines->tree_die = die;
-	(void)!scopes_load(&lines->tree, part->body, die);
-	charge(lines, began);
-	return true;
+	lines->tree_die = function;
+	lines->has_tree = again && !scopes_load(&lines->tree, part->body, function);
+	if (lines->has_tree)
+		count = scopes_find(&lines->tree, address, ret_dies, max);
+	else
+		count = scopes_search(part->body, function, address, ret_dies, max);
+	if (timed)
+		charge_ns(lines, (cpu_ns() - began) * TIMED_ONE_OF);
+	return count;
 }
 
 /* ---- answers ---- */
@@ -424,9 +446,8 @@ static void add_frames(struct lines *lines, struct part *part, struct strpool *s
 		       uint64_t function, uint64_t address, struct lines_answer *answer)
 {
 	uint64_t dies[SYMBOLS_CHAIN_MAX] = {function};
-	size_t count = 1;
-	if (load_tree(lines, part, function))
-		count += scopes_find(&lines->tree, address, dies + 1, SYMBOLS_CHAIN_MAX - 1);
+	size_t count =
+		1 + find_inlined(lines, part, function, address, dies + 1, SYMBOLS_CHAIN_MAX - 1);
 	struct place place = {answer->file, answer->line, answer->column};
 	for (size_t i = 0; i < count; i++) {
 		struct die die;

@@ -30,6 +30,9 @@ struct header {
 	uint8_t instruction_bytes, opcode_base, line_range;
 	int8_t line_base;
 	const uint8_t *opcode_lengths; /* [opcode_base - 1] */
+	/* What each opcode from opcode_base on does, worked out once. */
+	uint32_t advance[UINT8_MAX + 1];
+	int16_t lines[UINT8_MAX + 1];
 };
 
 /* Room for one more of *count entries. */
@@ -296,6 +299,16 @@ static int run_standard(struct machine *machine, struct cursor *in, uint8_t opco
 	return 0;
 }
 
+static void prepare_opcodes(struct header *header)
+{
+	for (unsigned opcode = header->opcode_base; opcode <= UINT8_MAX; opcode++) {
+		unsigned step = opcode - header->opcode_base;
+		header->advance[opcode] = step / header->line_range * header->instruction_bytes;
+		header->lines[opcode] =
+			(int16_t)(header->line_base + (int)(step % header->line_range));
+	}
+}
+
 static int run_program(struct machine *machine, struct cursor *in)
 {
 	const struct header *header = machine->header;
@@ -335,8 +348,10 @@ int linetable_load(struct linetable *table, const struct unit *unit)
 	struct header header = {.unit = unit};
 	struct cursor program = image_cursor(unit->dwarf->image, IMAGE_LINE, unit->line_offset);
 	int code = read_header(table, &header, &program);
-	if (!code)
+	if (!code) {
+		prepare_opcodes(&header);
 		code = run_program(&(struct machine){.table = table, .header = &header}, &program);
+	}
 	if (code) {
 		linetable_done(table);
 		return code;

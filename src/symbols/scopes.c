@@ -232,3 +232,52 @@ size_t scopes_find(const struct scopes *scopes, uint64_t address, uint64_t *ret_
 	}
 	return found;
 }
+
+struct probe {
+	uint64_t address;
+};
+
+static int covers(void *ctx, uint64_t low, uint64_t high)
+{
+	const struct probe *probe = ctx;
+	return probe->address >= low && probe->address < high;
+}
+
+static bool holds_scopes(unsigned tag)
+{
+	return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+	       tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
+}
+
+size_t scopes_search(struct unit *unit, uint64_t function, uint64_t address, uint64_t *ret_dies,
+		     size_t max)
+{
+	struct probe probe = {.address = address};
+	struct walk walk;
+	struct die die;
+	int depth, inside = 0, skip_below = 0;
+	size_t found = 0;
+	if (!walk_begin(&walk, unit, function))
+		return 0;
+	while (found < max && walk_next(&walk, &die, &depth)) {
+		/* What contains the address has no second one beside it. */
+		if (depth <= inside && depth > 0)
+			break;
+		if (depth == 0 || (skip_below && depth > skip_below))
+			continue;
+		skip_below = 0;
+		unsigned tag = die.abbrev->tag;
+		bool enter = holds_scopes(tag);
+		if (enter && die.abbrev->has_code) {
+			enter = die_ranges(&die, covers, &probe) != 0;
+			inside = enter ? depth : inside;
+		} else if (tag == DW_TAG_inlined_subroutine) {
+			enter = false;
+		}
+		if (enter && tag == DW_TAG_inlined_subroutine)
+			ret_dies[found++] = die.offset;
+		if (!enter && die.abbrev->has_children && !walk_over(&walk, &die))
+			skip_below = depth;
+	}
+	return found;
+}

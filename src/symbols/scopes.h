@@ -55,3 +55,10 @@ void scopes_done(struct scopes *scopes);
  * Returns how many.
  */
 size_t scopes_find(const struct scopes *scopes, uint64_t address, uint64_t *ret_dies, size_t max);
+
+/*
+ * The same of a function that was not loaded, in one walk that leaves out what
+ * has not got the address: for a single question.
+ */
+size_t scopes_search(struct unit *unit, uint64_t function, uint64_t address, uint64_t *ret_dies,
+		     size_t max);
