@@ -14,3 +14,5 @@ uint64_t set_lines_budget_ns(const struct symbols *s);
 struct strpool *set_strings(struct symbols *s);
 void set_warn(struct symbols *s, const char *sentence);
 void set_progress(struct symbols *s, const char *what, uint64_t done, uint64_t total);
+/* Processes that may read debug information at once. */
+uint32_t set_workers(const struct symbols *s);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "symbols/module.h"
@@ -157,4 +158,12 @@ void set_progress(struct symbols *s, const char *what, uint64_t done, uint64_t t
 {
 	if (s->set.options.progress)
 		s->set.options.progress(s->set.options.progress_ctx, what, done, total);
+}
+
+uint32_t set_workers(const struct symbols *s)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	if (s->set.options.workers)
+		return s->set.options.workers;
+	return online > 0 ? (uint32_t)online : 1;
 }

@@ -54,10 +54,11 @@ struct symbols_options {
 	uint32_t debuginfod_timeout_s; /* without any progress; 0 = 20 */
 	uint64_t max_bytes;            /* of all tables together; 0 = 512 MiB */
 	uint64_t lines_budget_ns;      /* CPU time for debug information, about; 0 = 20 s */
-	bool no_lines;                 /* function names only */
-	bool lines_here;               /* read DWARF in this process: see symbols_lookup() */
-	bool no_debug_files;           /* look into the module itself only */
-	symbols_warn_fn warn;          /* called once per module that cannot be used, or NULL */
+	uint32_t workers;     /* processes that read DWARF at once; 0 = one per CPU, at most 4 */
+	bool no_lines;        /* function names only */
+	bool lines_here;      /* read DWARF in this process: see symbols_lookup() */
+	bool no_debug_files;  /* look into the module itself only */
+	symbols_warn_fn warn; /* called once per module that cannot be used, or NULL */
 	void *warn_ctx;
 	symbols_held_fn held; /* asked before any path is tried; may be NULL */
 	void *held_ctx;
