@@ -123,7 +123,8 @@ static void put_stacks(const struct report *report, struct out *out, const struc
 	}
 	size_t more = site->stack_count - shown;
 	if (more)
-		text_print(&out->text, "    and %zu more stack%s\n", more, put_plural(more));
+		text_print(&out->text, "    and %s more stack%s\n", units_grouped(more).text,
+			   put_plural(more));
 }
 
 static void put_site(const struct report *report, struct out *out, const struct view *view,

@@ -85,6 +85,16 @@ static struct view_figures rest_of(const struct view_tree *tree, size_t index)
 	return rest;
 }
 
+/* What was left out of the node is worth a line: one per cent of it. */
+static bool has_rest(const struct view_tree *tree, size_t index)
+{
+	if (!tree->nodes[index].left_out || tree->nodes[index].next == index + 1)
+		return false;
+	struct view_figures rest = rest_of(tree, index);
+	return (double)rest.of[tree->order] * 100 >=
+	       (double)tree->nodes[index].inclusive.of[tree->order];
+}
+
 static void put_rest(struct painter *p, size_t index, const char *prefix)
 {
 	const struct view_tree_node *node = &p->tree->nodes[index];
@@ -99,8 +109,9 @@ static void put_node(struct painter *p, size_t index)
 	const struct view_tree_node *node = &tree->nodes[index],
 				    *parent = &tree->nodes[node->parent];
 	size_t siblings = children(tree, node->parent);
-	bool is_last = node->next >= parent->next && !parent->left_out;
-	bool branches = siblings + (parent->left_out > 0) > 1;
+	bool rest = has_rest(tree, node->parent);
+	bool is_last = node->next >= parent->next && !rest;
+	bool branches = siblings + rest > 1;
 	const char *before = text_string(&p->prefixes[node->depth - 1]);
 	struct text *below = &p->prefixes[node->depth];
 	put_figures(p, &node->inclusive);
@@ -124,8 +135,7 @@ static void put_nodes(struct painter *p)
 		for (size_t at = i; at && tree->nodes[at].next == i + 1;
 		     at = tree->nodes[at].parent) {
 			const char *prefix = text_string(&p->prefixes[tree->nodes[at].depth]);
-			bool alone = !children(tree, at);
-			if (tree->nodes[at].left_out && !alone) {
+			if (has_rest(tree, at)) {
 				struct text branch = {0};
 				text_print(&branch, "%s└ ", prefix);
 				put_rest(p, at, text_string(&branch));
@@ -181,8 +191,8 @@ int report_tree_text(const struct report *report, const struct report_section *s
 		 put_figure(out, &tree.nodes[0].inclusive, tree.order).text);
 	put_heading(out, title, 0, 0);
 	put_nodes(&p);
-	if (tree.nodes[0].left_out)
-		put_rest(&p, 0, tree.count > 1 ? "└ " : "");
+	if (has_rest(&tree, 0))
+		put_rest(&p, 0, "└ ");
 	grid_print(&p.grid, out, 2);
 	grid_done(&p.grid);
 	for (uint32_t i = 0; i <= depth; i++)

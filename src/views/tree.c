@@ -17,7 +17,8 @@
 #include "base/memory.h"
 #include "views/data.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE        UINT32_MAX
+#define KEY_UNNAMED (1u << 31)
 
 struct branch {
 	uint64_t total; /* of the order */
@@ -124,11 +125,19 @@ static int new_branch(struct builder *b, struct branch branch)
 	return 0;
 }
 
+/* Functions without a name have one function_id per module, but are not one function. */
+static uint32_t key_of(const struct builder *b, uint32_t frame)
+{
+	const struct view_frame *named = &b->data->names.frames[frame];
+	if (b->options->by_line)
+		return frame;
+	return named->function ? named->function_id : KEY_UNNAMED | frame;
+}
+
 /* Deals a member out to the child of `parent` for this frame. */
 static int deal(struct builder *b, uint32_t parent, uint32_t member, uint32_t frame, uint64_t total)
 {
-	const struct view_frame *named = &b->data->names.frames[frame];
-	struct child_key wanted = {parent, b->options->by_line ? frame : named->function_id};
+	struct child_key wanted = {parent, key_of(b, frame)};
 	uint32_t depth = b->branches[parent].depth;
 	if (depth < b->options->path_length && wanted.key != b->options->path[depth])
 		return 0;

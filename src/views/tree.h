@@ -29,7 +29,8 @@ enum view_tree_direction { VIEW_TREE_TOP_DOWN, VIEW_TREE_BOTTOM_UP };
 struct view_tree_options {
 	enum view_tree_direction direction;
 	enum view_figure order; /* what decides about size; stacks with 0 of it are left out */
-	bool by_line;           /* a function's lines are nodes apart; else functions are */
+	bool by_line;           /* a function's lines are nodes apart; else functions are, and
+				   where they have no name, their addresses */
 	uint32_t min_share_ppm; /* leave out what has less, in millionths of the whole */
 	uint32_t max_nodes;     /* beside the root; the largest stay; 0 = VIEW_TREE_NODES_MAX */
 	uint32_t max_depth;     /* 0 = any */
@@ -42,7 +43,7 @@ enum { VIEW_TREE_NODES_MAX = 1 << 22 };
 
 struct view_tree_node {
 	const struct view_frame *frame; /* one of those that were joined; NULL of the root */
-	uint32_t key;                   /* for options.path; function_id unless by_line */
+	uint32_t key;                   /* for options.path: told apart by it */
 	uint32_t parent;                /* of the root: 0 */
 	uint32_t depth;                 /* of the root: 0 */
 	uint32_t next;                  /* where the subtree ends */
