@@ -38,15 +38,22 @@ export class Flame implements View {
 
 	async draw(element: HTMLElement): Promise<void> {
 		if (!this.canvas.isConnected) say(element, "Drawing…");
+		let tree: Tree;
 		try {
-			this.tree = await ask<Tree>("view", "tree", { ...selection(), order: figure(), direction: state.direction,
+			tree = await ask<Tree>("view", "tree", { ...selection(), order: figure(), direction: state.direction,
 				nodes: NODES, ...(state.lines ? { lines: 1 } : {}), ...(state.path ? { path: state.path } : {}) });
 		} catch (error) {
 			sayError(element, error);
 			return;
 		}
 		if (state.view !== this.name) return;
-		if (!this.tree.value[0]) {
+		/* Only what is selected has changed: keep the place and the focus. */
+		if (tree === this.tree && this.canvas.isConnected) {
+			this.paint();
+			return;
+		}
+		this.tree = tree;
+		if (!tree.value[0]) {
 			say(element, emptyText());
 			return;
 		}

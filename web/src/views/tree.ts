@@ -24,22 +24,30 @@ export class TreeView implements View {
 	name = "tree";
 	title = "Tree";
 	help = "The same paths as a table: who calls whom, and what that costs.";
+	private answer: Tree | null = null;
 	private root: Node_ | null = null;
 	private total = 0;
 	private table: VirtualTable<Node_> | null = null;
 
 	async draw(element: HTMLElement): Promise<void> {
 		if (!this.root) say(element, "Loading…");
+		let tree: Tree;
 		try {
-			const tree = await ask<Tree>("view", "tree", { ...selection(), order: figure(), direction: state.direction, nodes: 4000,
+			tree = await ask<Tree>("view", "tree", { ...selection(), order: figure(), direction: state.direction, nodes: 4000,
 				...(state.lines ? { lines: 1 } : {}) });
-			this.root = build(tree, "", 0);
-			this.total = tree.value[0] ?? 0;
 		} catch (error) {
 			sayError(element, error);
 			return;
 		}
 		if (state.view !== this.name) return;
+		/* Only what is selected has changed: what was opened stays open. */
+		if (tree === this.answer && this.table?.element.isConnected) {
+			this.table.draw();
+			return;
+		}
+		this.answer = tree;
+		this.root = build(tree, "", 0);
+		this.total = tree.value[0] ?? 0;
 		if (!this.total) {
 			say(element, emptyText());
 			return;

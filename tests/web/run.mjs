@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// node tests/web/run.mjs BUILD [NAME]: the page in a real browser, on a program whose
+// figures are known (tests/targets/page.c). Screenshots stay in BUILD/web-shots. TAP.
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { cases } from "./cases.mjs";
+
+const build = resolve(process.argv[2] ?? "build");
+const only = process.argv[3];
+const browserPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+const packages = join(build, "web/page_data.c.p/package.json");
+
+if (!browserPath || !existsSync(packages)) {
+	console.log(`1..0 # SKIP ${browserPath ? "built without the page" : "there is no chromium"}`);
+	process.exit(0);
+}
+const { chromium } = createRequire(packages)("playwright-core");
+
+function startServer(folder) {
+	return new Promise((done, fail) => {
+		const server = spawn(join(build, "tidemark"), ["serve", "--listen", "127.0.0.1:0", folder], { stdio: ["ignore", "pipe", "inherit"] });
+		let said = "";
+		server.stdout.on("data", (data) => {
+			said += data;
+			const found = said.match(/http:\/\/\S+/);
+			if (found) done({ server, address: found[0] });
+		});
+		server.on("exit", () => fail(new Error("serve ended: " + said)));
+	});
+}
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-web-"));
+const shots = join(build, "web-shots");
+mkdirSync(shots, { recursive: true });
+execFileSync("make", ["-s", "-C", "tests/targets", `OUT=${join(build, "targets")}`, join(build, "targets/page")], { stdio: "inherit" });
+const trace = join(folder, "page.tide");
+execFileSync(join(build, "tidemark"), ["run", "-q", "-o", trace, "--", join(build, "targets/page")], { stdio: ["ignore", "ignore", "inherit"] });
+const { server, address } = await startServer(trace);
+const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu"] });
+
+let failed = 0;
+const chosen = cases.filter((one) => !only || one.name === only);
+console.log(`1..${chosen.length}`);
+for (const [i, one] of chosen.entries()) {
+	const context = await browser.newContext({ viewport: one.viewport ?? { width: 1280, height: 800 }, colorScheme: one.dark ? "dark" : "light", acceptDownloads: true });
+	const page = await context.newPage();
+	const problems = [];
+	page.on("pageerror", (error) => problems.push("an error on the page: " + error.message));
+	page.on("console", (message) => message.type() === "error" && !one.expectsErrors && problems.push("on the console: " + message.text()));
+	page.on("dialog", (dialog) => { problems.push("a script of the trace ran"); void dialog.dismiss(); });
+	page.on("request", (request) => !request.url().startsWith(address) && !/^(data|blob):/.test(request.url()) && problems.push("a request left the machine: " + request.url()));
+	page.setDefaultTimeout(15000);
+	const check = (good, sentence) => { if (!good) problems.push(sentence); };
+	const open = async (query = "") => {
+		await page.goto(address + query, { waitUntil: "load" });
+		await page.waitForSelector(".badge");
+	};
+	const shot = (name) => page.screenshot({ path: join(shots, name + ".png") });
+	try {
+		await one.run({ page, open, check, shot, address, trace });
+	} catch (error) {
+		problems.push(String(error.message ?? error).split("\n").slice(0, 12).join(" | "));
+		await shot("failed-" + one.name).catch(() => {});
+	}
+	for (const problem of problems) console.log("# " + problem.replaceAll("\n", " "));
+	console.log(`${problems.length ? "not ok" : "ok"} ${i + 1} - web/${one.name}`);
+	failed += problems.length > 0;
+	await context.close();
+}
+await browser.close();
+server.removeAllListeners("exit");
+server.kill("SIGTERM");
+rmSync(folder, { recursive: true, force: true });
+process.exit(failed ? 1 : 0);
