@@ -72,7 +72,7 @@ static void ask_ranges(size_t count, unsigned want)
 					    "not function:render", ""};
 	struct filter_names names = {.frame = name_frame};
 	struct tm_error err = {0};
-	double *times = calloc(count, sizeof *times);
+	double *times = calloc(count, sizeof *times), *cpus = calloc(count, sizeof *cpus);
 	uint64_t bytes = 0, blocks = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct filter *filter;
@@ -80,7 +80,7 @@ static void ask_ranges(size_t count, unsigned want)
 		struct query_answer answer;
 		uint64_t duration = query_duration_ns(section);
 		uint64_t a = next_random() % (duration + 1), b = next_random() % (duration + 1);
-		double start = now_ms();
+		double start = now_ms(), cpu = (double)clock_cpu_ns() / 1e6;
 		check(filter_parse(texts[i % 4], &filter, NULL, &err), &err);
 		check(query_bind(section, filter, &names, &bound, &err), &err);
 		struct query query = {.from_ns = a < b ? a : b,
@@ -89,6 +89,7 @@ static void ask_ranges(size_t count, unsigned want)
 				      .want = want};
 		check(query_ask(section, &query, &answer, &err), &err);
 		times[i] = now_ms() - start;
+		cpus[i] = (double)clock_cpu_ns() / 1e6 - cpu;
 		bytes += answer.bytes_read;
 		blocks += answer.event_blocks;
 		query_answer_done(&answer);
@@ -96,12 +97,14 @@ static void ask_ranges(size_t count, unsigned want)
 		filter_free(filter);
 	}
 	qsort(times, count, sizeof *times, compare);
-	printf("questions=%zu median_ms=%.1f p90_ms=%.1f worst_ms=%.1f read_percent=%.2f "
-	       "event_blocks=%.1f peak_mib=%.0f\n",
-	       count, times[count / 2], times[count * 9 / 10], times[count - 1],
+	qsort(cpus, count, sizeof *cpus, compare);
+	printf("questions=%zu median_ms=%.1f p90_ms=%.1f worst_ms=%.1f median_cpu_ms=%.1f "
+	       "read_percent=%.2f event_blocks=%.1f peak_mib=%.0f\n",
+	       count, times[count / 2], times[count * 9 / 10], times[count - 1], cpus[count / 2],
 	       100.0 * (double)bytes / (double)count / (double)trace_reader_file_bytes(reader),
 	       (double)blocks / (double)count, peak_mib());
 	free(times);
+	free(cpus);
 }
 
 static void ask_scan(const char *text)
@@ -165,7 +168,8 @@ int main(int argc, char **argv)
 	}
 	check(query_open(reader, NULL, &section, &err), &err);
 	if (!strcmp(argv[2], "open"))
-		printf("open_ms=%.1f read_percent=%.2f peak_mib=%.0f\n", now_ms() - start,
+		printf("open_ms=%.1f cpu_ms=%.1f read_percent=%.2f peak_mib=%.0f\n",
+		       now_ms() - start, (double)clock_cpu_ns() / 1e6,
 		       100.0 * (double)trace_reader_bytes_read(reader) /
 			       (double)trace_reader_file_bytes(reader),
 		       peak_mib());

@@ -230,8 +230,8 @@ int main(int argc, char **argv)
 	}
 	static struct maker m = {.random = 88172645463325252ull, .next_address = 0x7f1200000010};
 	uint64_t events = strtoull(argv[2], NULL, 10);
-	m.stacks = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 20000;
-	m.live_room = argc > 4 ? strtoul(argv[4], NULL, 10) : 500000;
+	m.stacks = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 5000;
+	m.live_room = argc > 4 ? strtoul(argv[4], NULL, 10) : 200000;
 	m.spare_room = 2 * m.live_room + 1000;
 	m.live = calloc(m.live_room, sizeof *m.live);
 	m.spare = calloc(m.spare_room, sizeof *m.spare);

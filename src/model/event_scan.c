@@ -56,12 +56,14 @@ static enum slot_state decode(const struct event_scan *scan, size_t index, struc
 	if (count > slot->room) {
 		slot->room = 0;
 		slot->events = tm_free(slot->events);
-		slot->events = tm_alloc_array(count, sizeof *slot->events);
+		slot->events = tm_grow_array(NULL, count, sizeof *slot->events);
 		if (!slot->events)
 			return fail_slot(slot, -ENOMEM, "no memory to read the events");
 		slot->room = count;
 	}
-	int rc = trace_reader_events(scan->reader, index, slot->events, &slot->err);
+	int rc = scan->addresses
+			 ? trace_reader_events(scan->reader, index, slot->events, &slot->err)
+			 : trace_reader_plain_events(scan->reader, index, slot->events, &slot->err);
 	if (rc == -EBADMSG)
 		return SLOT_DAMAGED;
 	slot->err.code = rc;

@@ -17,6 +17,7 @@ enum { EVENT_SCAN_THREADS_MAX = 8, EVENT_SCAN_BLOCK_MAX = 1 << 20 };
 struct event_scan {
 	struct trace_reader *reader;
 	size_t first, end; /* numbers of the blocks of events */
+	bool addresses;    /* are needed */
 	unsigned threads;  /* 0 = one per core, at most EVENT_SCAN_THREADS_MAX */
 	/* Which blocks need not be decoded; NULL: all are. Called by any thread. */
 	bool (*skip)(const void *ctx, const struct trace_event_block *facts);

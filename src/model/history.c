@@ -47,8 +47,8 @@ static int part_load(struct trace_reader *reader, size_t index, struct history_p
 	if (count > EVENTS_MAX)
 		return tm_fail(err, -EBADMSG, "event block %zu claims %llu events", index,
 			       (unsigned long long)count);
-	part->events = tm_alloc_array(count, sizeof *part->events);
-	part->births = tm_alloc_array(count, sizeof *part->births);
+	part->events = tm_grow_array(NULL, count, sizeof *part->events);
+	part->births = tm_grow_array(NULL, count, sizeof *part->births);
 	if (!part->events || !part->births)
 		return tm_fail(err, -ENOMEM, "no memory to read event block %zu", index);
 	rc = trace_reader_events(reader, index, part->events, err);

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "base/memory.h"
 #include "model/history.h"
 #include "model/state.h"
 
@@ -28,70 +29,50 @@ static int bad_slice(const struct loader *l, const char *what)
 		       what);
 }
 
-static int add_row(struct loader *l, const struct trace_slice_row *row)
+static int add_sum(struct loader *l, const struct trace_sum *sum)
 {
 	struct model *m = l->m;
 	uint32_t slot;
-	if (row->stack_id >= l->stack_count)
+	if (sum->stack_id >= l->stack_count)
 		return bad_slice(l, "a stack that is not in the trace");
-	if (stacks_make_slot(&m->stacks, row->stack_id, &slot))
+	if (stacks_make_slot(&m->stacks, sum->stack_id, &slot))
 		return tm_fail(l->err, -ENOMEM, "no memory for the figures of a stack");
 	struct stack_hot *hot = stacks_hot(&m->stacks, slot);
 	struct stack_cold *cold = stacks_cold(&m->stacks, slot);
-	if (hot->epoch != m->epoch) {
-		hot->epoch = m->epoch;
-		hot->saved_bytes = hot->base_bytes;
-		hot->saved_blocks = hot->base_blocks;
-	}
-	/* Deaths add up modulo 2^64: an undone realloc takes one back. */
-	uint64_t live_blocks = hot->base_blocks + row->births;
-	uint64_t live_bytes = hot->base_bytes + row->birth_bytes;
-	for (uint32_t i = 0; i < row->death_count; i++) {
-		live_blocks -= row->deaths[i].count;
-		live_bytes -= row->deaths[i].bytes;
-	}
-	if (row->births && !(hot->flags & STACK_BORE)) {
+	uint64_t live_blocks = sum->births - sum->deaths;
+	uint64_t live_bytes = sum->birth_bytes - sum->death_bytes;
+	if (live_blocks > UINT32_MAX || live_bytes > sum->birth_bytes ||
+	    sum->peak_count > UINT32_MAX)
+		return bad_slice(l, "more blocks end than began");
+	if (sum->births) {
 		hot->flags |= STACK_BORE;
 		m->stack_count++;
 	}
-	cold->births += row->births;
-	cold->birth_bytes += row->birth_bytes;
-	cold->temporary += row->temporary;
-	cold->failed += row->failed;
-	if (live_blocks > UINT32_MAX || live_bytes > cold->birth_bytes ||
-	    (row->peak_known && row->peak_count > UINT32_MAX))
-		return bad_slice(l, "more blocks end than began");
-	m->unlisted += live_blocks - hot->base_blocks;
-	m->live_bytes += live_bytes - hot->base_bytes;
+	cold->births = sum->births;
+	cold->birth_bytes = sum->birth_bytes;
+	cold->temporary = sum->temporary;
+	cold->failed = sum->failed;
 	hot->base_blocks = (uint32_t)live_blocks;
 	hot->base_bytes = live_bytes;
-	if (row->peak_known) {
-		hot->saved_blocks = (uint32_t)row->peak_count;
-		hot->saved_bytes = row->peak_bytes;
-	}
-	m->allocations += row->births;
-	m->temporary += row->temporary;
-	m->failed += row->failed;
-	if (__builtin_add_overflow(m->allocated_bytes, row->birth_bytes, &m->allocated_bytes))
+	hot->epoch = m->epoch;
+	hot->saved_blocks = (uint32_t)sum->peak_count;
+	hot->saved_bytes = sum->peak_bytes;
+	m->unlisted += live_blocks;
+	m->live_bytes += live_bytes;
+	m->allocations += sum->births;
+	m->temporary += sum->temporary;
+	m->failed += sum->failed;
+	if (__builtin_add_overflow(m->allocated_bytes, sum->birth_bytes, &m->allocated_bytes))
 		return bad_slice(l, "sizes beyond any memory");
 	return 0;
 }
 
-static int add_slice(void *ctx, const struct trace_slice *slice)
+/* The slices' own numbers: each goes on where the one before ended. */
+static int add_facts(struct loader *l, const struct trace_slice *slice)
 {
-	struct loader *l = ctx;
 	struct model *m = l->m;
-	if (slice->slice_id != l->slice_count || slice->first_event != m->events)
+	if (slice->first_event != m->events)
 		return bad_slice(l, "slices are missing before it");
-	if (slice->row_count > 0 && slice->rows[0].peak_known && ++m->epoch == 0)
-		model_next_epoch(m);
-	for (uint32_t i = 0; i < slice->row_count; i++) {
-		int rc = add_row(l, &slice->rows[i]);
-		if (rc)
-			return rc;
-	}
-	if (m->live_bytes != slice->live_bytes || model_live_count(m) != slice->live_blocks)
-		return bad_slice(l, "its rows do not add up");
 	m->events += slice->event_count;
 	m->now_us = slice->end_ns / 1000;
 	m->peak_bytes = slice->peak_bytes;
@@ -106,6 +87,27 @@ static int add_slice(void *ctx, const struct trace_slice *slice)
 		m->rss.heap_bytes = slice->rss_heap_bytes;
 	}
 	return 0;
+}
+
+static int add_slices(struct loader *l)
+{
+	struct trace_slice *facts = NULL;
+	struct trace_sum *sums = NULL;
+	size_t facts_count = 0, sums_count = 0;
+	int rc = trace_reader_curve(l->reader, &facts, &facts_count, l->err);
+	for (size_t i = 0; i < facts_count && !rc; i++)
+		rc = add_facts(l, &facts[i]);
+	if (!rc)
+		rc = trace_reader_sums(l->reader, facts_count, &sums, &sums_count, l->err);
+	for (size_t i = 0; i < sums_count && !rc; i++)
+		rc = add_sum(l, &sums[i]);
+	if (!rc && facts_count > 0 &&
+	    (l->m->live_bytes != facts[facts_count - 1].live_bytes ||
+	     model_live_count(l->m) != facts[facts_count - 1].live_blocks))
+		rc = bad_slice(l, "its rows do not add up");
+	tm_free(facts);
+	tm_free(sums);
+	return rc;
 }
 
 /* ---- events after the slices ---- */
@@ -286,7 +288,7 @@ static int add_samples_and_maps(struct loader *l)
 
 static int load_aggregates(struct loader *l)
 {
-	int rc = trace_reader_slices(l->reader, add_slice, l, l->err);
+	int rc = add_slices(l);
 	if (rc)
 		return rc;
 	l->m->loaded = l->slice_count > 0;

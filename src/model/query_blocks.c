@@ -160,6 +160,7 @@ static int run(struct listing *list)
 	struct event_scan events = {
 		.reader = s->reader,
 		.end = s->part_count,
+		.addresses = true,
 		.threads = s->threads,
 		.fn = add_events,
 		.ctx = list,

@@ -267,11 +267,11 @@ static int part_load(struct edges *edges, size_t index, struct edge_part *part)
 	part->count = facts->event_count;
 	if (part->count > 1u << 24)
 		return -EBADMSG;
-	part->events = tm_alloc_array(part->count + 1, sizeof *part->events);
+	part->events = tm_grow_array(NULL, part->count + 1, sizeof *part->events);
 	part->known = tm_alloc_array(part->count + 1, 1);
 	if (!part->events || !part->known)
 		return -ENOMEM;
-	int rc = trace_reader_events(edges->section->reader, index, part->events, edges->err);
+	int rc = trace_reader_plain_events(edges->section->reader, index, part->events, edges->err);
 	if (rc)
 		return rc;
 	edges->blocks_read++;

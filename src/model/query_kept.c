@@ -15,7 +15,6 @@
 struct slices_pass {
 	struct fast *fast;
 	bool *has_left; /* per slice: something ends in it that was born in the slice of L */
-	bool rows_matter;
 };
 
 static int add_row_buckets(struct fast *fast, const struct trace_slice_row *row)
@@ -157,8 +156,11 @@ int fast_add_kept(struct fast *fast)
 	if (!pass.has_left)
 		return -ENOMEM;
 	int rc = 0;
+	bool buckets = fast->query->want & (QUERY_SIZES | QUERY_LIVES);
+	struct trace_reader *reader = fast->section->reader;
 	for (size_t i = fast->first_slice; i < fast->end_slice && !rc; i++) {
-		rc = trace_reader_slice(fast->section->reader, i, add_slice, &pass, fast->err);
+		rc = buckets ? trace_reader_slice(reader, i, add_slice, &pass, fast->err)
+			     : trace_reader_plain_slice(reader, i, add_slice, &pass, fast->err);
 		if (!rc)
 			rc = query_tell_progress(&fast->query->progress,
 						 fast_boundary(fast->section, i),

@@ -191,6 +191,7 @@ static int run(struct scan *scan)
 	struct event_scan events = {
 		.reader = s->reader,
 		.end = range_part_of_event(s, scan->end_event),
+		.addresses = scan->query->filter && filter_needs_addresses(scan->query->filter),
 		.threads = s->threads,
 		.fn = add_events,
 		.ctx = scan,

@@ -131,6 +131,7 @@ static int run(struct scan *scan)
 	struct event_scan events = {
 		.reader = s->reader,
 		.end = ends ? s->part_count : range_part_of_event(s, t->range.end_event),
+		.addresses = t->options->filter && filter_needs_addresses(t->options->filter),
 		.threads = s->threads,
 		.fn = add_events,
 		.ctx = scan,

@@ -28,6 +28,9 @@ TM_MUST_CHECK int trace_reader_slice_range(struct trace_reader *r, size_t first,
 /* One slice. Thread-safe after open and select. */
 TM_MUST_CHECK int trace_reader_slice(struct trace_reader *r, size_t index, trace_slice_fn fn,
 				     void *ctx, struct tm_error *err);
+/* The same without sizes and lifetimes in its rows. */
+TM_MUST_CHECK int trace_reader_plain_slice(struct trace_reader *r, size_t index, trace_slice_fn fn,
+					   void *ctx, struct tm_error *err);
 /* The facts of all slices, without rows; the caller frees *ret (tm_free). Reads few of them. */
 TM_MUST_CHECK int trace_reader_curve(struct trace_reader *r, struct trace_slice **ret,
 				     size_t *ret_count, struct tm_error *err);

@@ -94,14 +94,14 @@ static int decode_group(struct trace_reader *r, const struct section_group *grou
 	return 0;
 }
 
-int trace_reader_events(struct trace_reader *r, size_t index, struct trace_event *events,
-			struct tm_error *err)
+static int read_events(struct trace_reader *r, size_t index, bool with_addresses,
+		       struct trace_event *events, struct tm_error *err)
 {
 	if (index >= section_count(&r->section, FORMAT_EVENTS))
 		return tm_fail(err, -ENOENT, "'%s' has no block of events %zu", r->source.path,
 			       index);
 	const struct section_group *group = section_group(&r->section, FORMAT_EVENTS, index);
-	const struct section_group *addresses = find_addresses(r, group);
+	const struct section_group *addresses = with_addresses ? find_addresses(r, group) : NULL;
 	struct span columns[COLUMN_COUNT];
 	struct bytes storage = {0}, address_storage = {0};
 	for (int i = 0; i < COLUMN_COUNT; i++)
@@ -123,4 +123,16 @@ int trace_reader_events(struct trace_reader *r, size_t index, struct trace_event
 	bytes_done(&storage);
 	bytes_done(&address_storage);
 	return rc;
+}
+
+int trace_reader_events(struct trace_reader *r, size_t index, struct trace_event *events,
+			struct tm_error *err)
+{
+	return read_events(r, index, true, events, err);
+}
+
+int trace_reader_plain_events(struct trace_reader *r, size_t index, struct trace_event *events,
+			      struct tm_error *err)
+{
+	return read_events(r, index, false, events, err);
 }

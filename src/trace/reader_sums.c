@@ -30,12 +30,12 @@ static int unreadable(const struct trace_reader *r, const struct format_index_en
 
 /* ---- slices ---- */
 
-int trace_reader_slice(struct trace_reader *r, size_t index, trace_slice_fn fn, void *ctx,
-		       struct tm_error *err)
+static int read_slice(struct trace_reader *r, size_t index, bool no_buckets, trace_slice_fn fn,
+		      void *ctx, struct tm_error *err)
 {
 	if (index >= section_count(&r->section, FORMAT_SLICE))
 		return tm_fail(err, -ENOENT, "'%s' has no slice %zu", r->source.path, index);
-	struct slices_reader slices = {0};
+	struct slices_reader slices = {.no_buckets = no_buckets};
 	struct bytes raw = {0};
 	const struct format_index_entry *entry =
 		entry_of(r, section_group(&r->section, FORMAT_SLICE, index));
@@ -50,6 +50,18 @@ int trace_reader_slice(struct trace_reader *r, size_t index, trace_slice_fn fn, 
 	slices_done(&slices);
 	bytes_done(&raw);
 	return rc;
+}
+
+int trace_reader_slice(struct trace_reader *r, size_t index, trace_slice_fn fn, void *ctx,
+		       struct tm_error *err)
+{
+	return read_slice(r, index, false, fn, ctx, err);
+}
+
+int trace_reader_plain_slice(struct trace_reader *r, size_t index, trace_slice_fn fn, void *ctx,
+			     struct tm_error *err)
+{
+	return read_slice(r, index, true, fn, ctx, err);
 }
 
 /* ---- facts ---- */
@@ -97,7 +109,7 @@ int trace_reader_curve(struct trace_reader *r, struct trace_slice **ret, size_t 
 		rc = load_curve(r, section_group(&r->section, FORMAT_CURVE, i), facts, count, err);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		if (facts[i].slice_id != i)
-			rc = trace_reader_slice(r, i, copy_facts, &facts[i], err);
+			rc = read_slice(r, i, true, copy_facts, &facts[i], err);
 	}
 	if (rc) {
 		tm_free(facts);
@@ -155,7 +167,7 @@ static int find_sums(struct trace_reader *r, size_t slices, struct sums *sums, s
 		rc = 0;
 	}
 	for (size_t i = sums->slices; i < slices && rc == 0; i++)
-		rc = trace_reader_slice(r, i, add_slice, sums, err);
+		rc = read_slice(r, i, true, add_slice, sums, err);
 	return rc;
 }
 

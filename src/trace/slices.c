@@ -209,13 +209,16 @@ static bool get_row(struct span *columns, struct slices_reader *r, struct trace_
 		row->peak_count = peak - 1;
 		row->peak_bytes = span_varint(&columns[SLICE_PEAK]);
 	}
-	if (!get_deaths(columns, r->slice.slice_id, row, r->deaths + fill->deaths) ||
-	    !get_buckets(&columns[SLICE_SIZE_BUCKETS], &columns[SLICE_SIZE_COUNTS], sizes,
+	if (!get_deaths(columns, r->slice.slice_id, row, r->deaths + fill->deaths))
+		return false;
+	fill->deaths += row->death_count;
+	if (r->no_buckets)
+		return true;
+	if (!get_buckets(&columns[SLICE_SIZE_BUCKETS], &columns[SLICE_SIZE_COUNTS], sizes,
 			 &row->size_bucket_count) ||
 	    !get_buckets(&columns[SLICE_LIFE_BUCKETS], &columns[SLICE_LIFE_COUNTS], lives,
 			 &row->life_bucket_count))
 		return false;
-	fill->deaths += row->death_count;
 	fill->sizes += row->size_bucket_count;
 	fill->lives += row->life_bucket_count;
 	return true;

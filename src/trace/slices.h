@@ -20,6 +20,7 @@ struct slices_reader {
 	struct trace_slice_row *rows;
 	struct trace_death *deaths;
 	struct trace_bucket *sizes, *lives;
+	bool no_buckets; /* set before: rows come without sizes and lives, which takes less */
 };
 /*
  * Decode; stacks must be below stack_count. NULL, or what is wrong (decode_no_memory included). The
