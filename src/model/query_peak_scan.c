@@ -31,15 +31,16 @@ static void begin(struct search *search)
 	};
 }
 
-static void note_move(void *ctx, uint64_t ordinal, const struct walk_block *block, int direction)
+static void note_move(void *ctx, uint64_t ordinal, const struct walk_block *block,
+		      enum walk_move how)
 {
 	struct search *search = ctx;
 	if (ordinal >= search->range->end_event)
 		return;
 	if (ordinal >= search->range->first_event)
 		begin(search);
-	search->live_bytes += direction > 0 ? block->size_bytes : -block->size_bytes;
-	search->live_blocks += (uint64_t)direction;
+	search->live_bytes += how == WALK_ENDS ? -block->size_bytes : block->size_bytes;
+	search->live_blocks += how == WALK_ENDS ? UINT64_MAX : 1;
 	if (!search->begun || search->live_bytes <= search->peak.bytes)
 		return;
 	search->peak = (struct query_peak){

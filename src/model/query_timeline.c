@@ -49,6 +49,48 @@ size_t timeline_point_at(const struct timeline *t, uint64_t time_ns)
 	return low;
 }
 
+void timeline_spread(struct timeline *t)
+{
+	size_t count = t->out->point_count;
+	uint64_t from = t->range.from_ns, width = t->range.to_ns - from;
+	for (size_t i = 0; i < count; i++) {
+		struct query_point *point = &t->out->points[i];
+		point->start_ns = from + (uint64_t)((unsigned __int128)width * i / count);
+		point->end_ns = from + (uint64_t)((unsigned __int128)width * (i + 1) / count);
+	}
+}
+
+void timeline_pass(const struct timeline *t, size_t *at, uint64_t live_bytes, uint64_t time_ns)
+{
+	struct query_point *points = t->out->points;
+	while (*at + 1 < t->out->point_count && points[*at].end_ns < time_ns) {
+		struct query_point *next = &points[++*at];
+		next->min_live_bytes = next->max_live_bytes = live_bytes;
+		next->max_live_time_ns = next->start_ns;
+	}
+}
+
+/* Rates add up to what lives at the end of each point. */
+void timeline_add_up(const struct timeline *t, struct query_point *points, bool extremes)
+{
+	uint64_t bytes = points[0].live_bytes, blocks = points[0].live_blocks;
+	for (size_t i = 0; i < t->out->point_count; i++) {
+		struct query_point *point = &points[i];
+		uint64_t before = bytes;
+		bytes += point->allocated_bytes - point->freed_bytes;
+		blocks += point->allocations - point->frees;
+		point->live_bytes = bytes;
+		point->live_blocks = blocks;
+		point->start_ns = t->out->points[i].start_ns;
+		point->end_ns = t->out->points[i].end_ns;
+		if (extremes) {
+			point->min_live_bytes = before < bytes ? before : bytes;
+			point->max_live_bytes = before < bytes ? bytes : before;
+			point->max_live_time_ns = before < bytes ? point->end_ns : point->start_ns;
+		}
+	}
+}
+
 /* The largest sample within each point; without one, the last before it. */
 static void add_samples(struct timeline *t)
 {
@@ -112,7 +154,10 @@ void query_timeline_done(struct query_timeline *timeline)
 static int fill(struct timeline *t)
 {
 	size_t count = t->options->points ? t->options->points : DEFAULT_POINTS;
-	int rc = timeline_by_scan(t, count < POINTS_MAX ? count : POINTS_MAX);
+	const struct filter_bound *filter = t->options->filter;
+	bool scan = !t->section->slice_count || (filter && filter_needs_blocks(filter));
+	count = count < POINTS_MAX ? count : POINTS_MAX;
+	int rc = scan ? timeline_by_scan(t, count) : timeline_by_slices(t, count);
 	if (!rc)
 		rc = timeline_add_process(t);
 	if (rc == -ENOMEM)

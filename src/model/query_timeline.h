@@ -19,6 +19,18 @@ struct query_point *timeline_curve(const struct timeline *t, uint32_t stack_id);
 /* The point that covers this time. */
 size_t timeline_point_at(const struct timeline *t, uint64_t time_ns);
 
+/* Points of equal width over the range. */
+void timeline_spread(struct timeline *t);
+/* Goes on to the point that holds `time_ns`; those that begin have this live at first. */
+void timeline_pass(const struct timeline *t, size_t *at, uint64_t live_bytes, uint64_t time_ns);
+/*
+ * From rates to what lives at the end of each point; points[0].live_* is what lives at the start of
+ * the range. With `extremes` these are taken from the ends of points.
+ */
+void timeline_add_up(const struct timeline *t, struct query_point *points, bool extremes);
+
+/* From slices and edges; the filter needs names only. */
+TM_MUST_CHECK int timeline_by_slices(struct timeline *t, size_t count);
 /* Points of equal width, from the events. */
 TM_MUST_CHECK int timeline_by_scan(struct timeline *t, size_t count);
 /* Resident and mapped memory of all points. 0 or -ENOMEM. */

@@ -28,6 +28,10 @@ static void add_to_points(const struct scan *scan, struct query_point *points,
 			  const struct walk_block *block, const struct walk_end *end)
 {
 	const struct query_range *range = &scan->t->range;
+	if (in_range(range, end->event))
+		points[timeline_point_at(scan->t, end->time_ns)].temporary += end->is_temporary;
+	if (scan->exact)
+		return; /* the rest was counted as it moved */
 	if (in_range(range, block->birth_event)) {
 		struct query_point *point = &points[timeline_point_at(scan->t, block->birth_ns)];
 		point->allocations++;
@@ -40,7 +44,6 @@ static void add_to_points(const struct scan *scan, struct query_point *points,
 		struct query_point *point = &points[timeline_point_at(scan->t, end->time_ns)];
 		point->frees++;
 		point->freed_bytes += block->size_bytes;
-		point->temporary += end->is_temporary;
 	}
 }
 
@@ -54,38 +57,46 @@ static int add_block(void *ctx, const struct walk_block *block, const struct wal
 	return 0;
 }
 
-static void pass_points(struct scan *scan, uint64_t time_ns)
+/* What lives before the range stands in front of the first point. */
+static void count_move(struct query_point *points, size_t at, bool before,
+		       const struct walk_block *block, enum walk_move move)
 {
-	struct query_point *points = scan->t->out->points;
-	while (scan->at + 1 < scan->t->out->point_count && points[scan->at].end_ns < time_ns) {
-		scan->at++;
-		points[scan->at].min_live_bytes = scan->live_bytes;
-		points[scan->at].max_live_bytes = scan->live_bytes;
-		points[scan->at].max_live_time_ns = points[scan->at].start_ns;
+	struct query_point *point = &points[at];
+	uint64_t sign = move == WALK_RETURNS ? UINT64_MAX : 1;
+	if (before) {
+		points[0].live_blocks += move == WALK_ENDS ? UINT64_MAX : 1;
+		points[0].live_bytes += move == WALK_ENDS ? -block->size_bytes : block->size_bytes;
+	} else if (move == WALK_BEGINS) {
+		point->allocations++;
+		point->allocated_bytes += block->size_bytes;
+	} else {
+		point->frees += sign;
+		point->freed_bytes += sign * block->size_bytes;
 	}
 }
 
-static void note_move(void *ctx, uint64_t ordinal, const struct walk_block *block, int direction)
+static void note_move(void *ctx, uint64_t ordinal, const struct walk_block *block,
+		      enum walk_move move)
 {
 	struct scan *scan = ctx;
 	const struct query_range *range = &scan->t->range;
-	struct query_point *point = &scan->t->out->points[scan->at];
+	struct query_point *points = scan->t->out->points;
+	struct query_point *curve = timeline_curve(scan->t, block->stack_id);
+	bool before = ordinal < range->first_event;
 	if (ordinal >= range->end_event)
 		return;
-	if (ordinal >= range->first_event) {
-		pass_points(scan, scan->walk.last_ns);
-		point = &scan->t->out->points[scan->at];
-	}
-	scan->live_bytes += direction > 0 ? block->size_bytes : -block->size_bytes;
-	if (ordinal < range->first_event) {
-		point->min_live_bytes = point->max_live_bytes = scan->live_bytes;
-		return;
-	}
-	if (scan->live_bytes < point->min_live_bytes)
+	if (!before)
+		timeline_pass(scan->t, &scan->at, scan->live_bytes, scan->walk.last_ns);
+	count_move(points, scan->at, before, block, move);
+	if (curve)
+		count_move(curve, scan->at, before, block, move);
+	scan->live_bytes += move == WALK_ENDS ? -block->size_bytes : block->size_bytes;
+	struct query_point *point = &points[scan->at];
+	if (before || scan->live_bytes < point->min_live_bytes)
 		point->min_live_bytes = scan->live_bytes;
-	if (scan->live_bytes > point->max_live_bytes) {
+	if (before || scan->live_bytes > point->max_live_bytes) {
 		point->max_live_bytes = scan->live_bytes;
-		point->max_live_time_ns = scan->walk.last_ns;
+		point->max_live_time_ns = before ? point->start_ns : scan->walk.last_ns;
 	}
 }
 
@@ -99,27 +110,6 @@ static int add_events(void *ctx, size_t index, const struct trace_event_block *f
 	return rc ? rc
 		  : query_tell_progress(&t->options->progress, facts->first_event,
 					t->section->stored_events, t->err);
-}
-
-/* Rates add up to what lives at the end of each point. */
-static void add_up(const struct timeline *t, struct query_point *points, bool extremes)
-{
-	uint64_t bytes = points[0].live_bytes, blocks = points[0].live_blocks;
-	for (size_t i = 0; i < t->out->point_count; i++) {
-		struct query_point *point = &points[i];
-		uint64_t before = bytes;
-		bytes += point->allocated_bytes - point->freed_bytes;
-		blocks += point->allocations - point->frees;
-		point->live_bytes = bytes;
-		point->live_blocks = blocks;
-		point->start_ns = t->out->points[i].start_ns;
-		point->end_ns = t->out->points[i].end_ns;
-		if (extremes) {
-			point->min_live_bytes = before < bytes ? before : bytes;
-			point->max_live_bytes = before < bytes ? bytes : before;
-			point->max_live_time_ns = before < bytes ? point->end_ns : point->start_ns;
-		}
-	}
 }
 
 static int run(struct scan *scan)
@@ -163,20 +153,15 @@ static int run(struct scan *scan)
 int timeline_by_scan(struct timeline *t, size_t count)
 {
 	struct scan scan = {.t = t};
-	uint64_t from = t->range.from_ns, width = t->range.to_ns - from;
 	if (timeline_make_points(t, count))
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		struct query_point *point = &t->out->points[i];
-		point->start_ns = from + (uint64_t)((unsigned __int128)width * i / count);
-		point->end_ns = from + (uint64_t)((unsigned __int128)width * (i + 1) / count);
-	}
+	timeline_spread(t);
 	int rc = run(&scan);
 	if (rc)
 		return rc;
-	pass_points(&scan, UINT64_MAX);
-	add_up(t, t->out->points, !scan.exact);
+	timeline_pass(t, &scan.at, scan.live_bytes, UINT64_MAX);
+	timeline_add_up(t, t->out->points, !scan.exact);
 	for (size_t i = 0; i < t->out->curve_count; i++)
-		add_up(t, t->out->curves[i].points, true);
+		timeline_add_up(t, t->out->curves[i].points, true);
 	return 0;
 }

@@ -186,10 +186,10 @@ static struct walk_thread *thread_of(struct walk *walk, uint32_t thread_id)
 }
 
 static void note_move(const struct walk *walk, uint64_t ordinal, const struct walk_block *block,
-		      int direction)
+		      enum walk_move move)
 {
 	if (walk->moved)
-		walk->moved(walk->ctx, ordinal, block, direction);
+		walk->moved(walk->ctx, ordinal, block, move);
 }
 
 static int on_birth(struct walk *walk, uint64_t ordinal, const struct trace_event *event)
@@ -215,7 +215,7 @@ static int on_birth(struct walk *walk, uint64_t ordinal, const struct trace_even
 	thread->last_block = event->block_id + 1;
 	if (rc || !may_choose(walk, &block))
 		return rc;
-	note_move(walk, ordinal, &block, 1);
+	note_move(walk, ordinal, &block, WALK_BEGINS);
 	return add_block(walk, &block);
 }
 
@@ -234,7 +234,7 @@ static int on_end(struct walk *walk, uint64_t ordinal, const struct trace_event 
 	struct walk_block block;
 	if (rc || event->block_id == TRACE_NO_BLOCK || !take_block(walk, event->block_id, &block))
 		return rc;
-	note_move(walk, ordinal, &block, -1);
+	note_move(walk, ordinal, &block, WALK_ENDS);
 	struct walk_end end = {
 		.event = ordinal,
 		.time_ns = walk->last_ns,
@@ -283,7 +283,7 @@ static int on_undo(struct walk *walk, uint64_t ordinal, const struct trace_event
 		    add_gap(walk, thread, i))
 			return -ENOMEM;
 	}
-	note_move(walk, ordinal, &thread->block, 1);
+	note_move(walk, ordinal, &thread->block, WALK_RETURNS);
 	return add_block(walk, &thread->block);
 }
 

@@ -44,6 +44,8 @@ struct walk_gap {
 	unsigned cut;
 };
 
+enum walk_move { WALK_BEGINS, WALK_ENDS, WALK_RETURNS /* after a failed realloc */ };
+
 struct walk_thread;
 struct walk {
 	/* Set by the caller: */
@@ -54,11 +56,9 @@ struct walk {
 	uint64_t end_ns;    /* of the run: how old unfreed blocks are at least */
 	int (*chosen)(void *ctx, const struct walk_block *block, const struct walk_end *end);
 	int (*failed)(void *ctx, uint64_t ordinal, const struct trace_event *event); /* or NULL */
-	/*
-	 * Each time a block that may be chosen comes (+1), goes (-1) or comes back after a failed
-	 * realloc (+1), in order; may be NULL.
-	 */
-	void (*moved)(void *ctx, uint64_t ordinal, const struct walk_block *block, int direction);
+	/* Each move of a block that may be chosen, in order; may be NULL. */
+	void (*moved)(void *ctx, uint64_t ordinal, const struct walk_block *block,
+		      enum walk_move move);
 	void *ctx;
 	/* The walk's own: */
 	struct walk_block *blocks;

@@ -318,6 +318,80 @@ static bool ask(struct recording *rec, const struct query *query, const struct q
 	return good;
 }
 
+/* What lives at the end of a point of time, of what the filter chooses. */
+static void live_at_time(const struct recording *rec, const struct qref_filter *filter,
+			 uint64_t time_ns, const struct query *query,
+			 const struct qref_answer *whole, uint64_t ret[2])
+{
+	uint64_t ordinal = whole->first;
+	while (ordinal < whole->end && rec->run->events[ordinal].time_ns / 1000 <= time_ns / 1000)
+		ordinal++;
+	ret[0] = ret[1] = 0;
+	for (uint64_t i = 0; i < rec->run->block_count; i++) {
+		const struct qref_block *block = &rec->run->blocks[i];
+		if (qref_lives_at(block, ordinal) &&
+		    qref_chooses(rec->run, filter, block, query->to_ns / 1000, whole->end)) {
+			ret[0]++;
+			ret[1] += block->size_bytes;
+		}
+	}
+}
+
+/* Rates add up, curves of groups add up to the whole, no peak is lost, each point is right. */
+static bool check_timeline(struct recording *rec, const struct query *query,
+			   const struct qref_filter *filter, const struct qref_answer *want)
+{
+	static uint32_t group_of[QREF_STACKS];
+	struct query_timeline_options options = {.from_ns = query->from_ns,
+						 .to_ns = query->to_ns,
+						 .points = 1 + some(rec, 40),
+						 .filter = query->filter,
+						 .group_of = group_of,
+						 .group_count = 3};
+	struct query_timeline line;
+	struct tm_error err;
+	for (uint32_t i = 0; i < QREF_STACKS; i++)
+		group_of[i] = i % 4 < 3 ? i % 4 : UINT32_MAX;
+	if (!CHECK(query_timeline(rec->section, &options, &line, &err) == 0))
+		return false;
+	struct query_point sum = {0};
+	bool good = true;
+	bool even = line.point_count == options.points;
+	/* Chosen only in the end: a block that a realloc holds for a while counts as live. */
+	bool late = query->filter && filter_needs_ends(query->filter);
+	for (size_t i = 0; i < line.point_count && good; i++) {
+		const struct query_point *point = &line.points[i];
+		uint64_t live[2];
+		sum.allocations += point->allocations;
+		sum.allocated_bytes += point->allocated_bytes;
+		sum.frees += point->frees;
+		sum.temporary += point->temporary;
+		if (point->max_live_bytes > sum.max_live_bytes)
+			sum.max_live_bytes = point->max_live_bytes;
+		good = CHECK(point->min_live_bytes <= point->live_bytes &&
+			     point->live_bytes <= point->max_live_bytes);
+		live_at_time(rec, filter, point->end_ns, query, want, live);
+		if (good && (even || i + 1 == line.point_count) && !late)
+			good = CHECK_EQ_U64(point->live_blocks, live[0]) &&
+			       CHECK_EQ_U64(point->live_bytes, live[1]);
+	}
+	good = good && CHECK_EQ_U64(sum.allocations, want->totals.allocations) &&
+	       CHECK_EQ_U64(sum.allocated_bytes, want->totals.allocated_bytes) &&
+	       CHECK_EQ_U64(sum.temporary, want->totals.temporary);
+	if (good && !query->filter)
+		good = CHECK_EQ_U64(sum.max_live_bytes, want->peak_bytes);
+	uint64_t grouped = 0, curves = 0;
+	for (uint32_t i = 0; i < QREF_STACKS; i++)
+		grouped += i % 4 < 3 ? want->stacks[i].allocations : 0;
+	for (size_t g = 0; g < line.curve_count; g++) {
+		for (size_t i = 0; i < line.point_count; i++)
+			curves += line.curves[g].points[i].allocations;
+	}
+	good = good && CHECK_EQ_U64(curves, grouped);
+	query_timeline_done(&line);
+	return good;
+}
+
 static bool question(struct recording *rec)
 {
 	uint64_t a = some_moment(rec), b = some_moment(rec);
@@ -337,6 +411,8 @@ static bool question(struct recording *rec)
 	query.filter = terms.count || some(rec, 2) ? bound : NULL;
 	query.want = QUERY_ALL & ~(unsigned)QUERY_THREADS;
 	bool good = ask(rec, &query, &want);
+	if (good && some(rec, 4) == 0)
+		good = check_timeline(rec, &query, &terms, &want);
 	query.by_scan = true;
 	query.want = QUERY_ALL;
 	good = good && ask(rec, &query, &want);
