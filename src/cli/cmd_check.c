@@ -30,7 +30,7 @@ enum {
 	OPT_TOLERANCE,
 	OPT_SUPPRESSIONS,
 	OPT_NO_BUILTIN,
-	OPT_SECTION,
+	OPT_IMAGE,
 	OPT_OUTPUT,
 	OPT_ALLOW_FAILURE,
 	OPT_JSON,
@@ -54,7 +54,7 @@ static const struct args_option options[] = {
 	{OPT_TOLERANCE, 0, "tolerance", "PERCENT", "by more than this: 5% if not given"},
 	{OPT_SUPPRESSIONS, 0, "suppressions", "FILE", "unfreed blocks that are accepted"},
 	{OPT_NO_BUILTIN, 0, "no-builtin-suppressions", NULL, "count what the C library keeps, too"},
-	{OPT_SECTION, 's', "section", "N", "which image of the process; the last if not given"},
+	{OPT_IMAGE, 'i', "image", "N", "which image of the process; the last if not given"},
 	{OPT_OUTPUT, 'o', "output", "FILE", "of PROGRAM: keep the trace there"},
 	{OPT_ALLOW_FAILURE, 0, "allow-failure", NULL,
 	 "of PROGRAM: its exit status does not matter"},
@@ -161,9 +161,9 @@ static bool take_value(struct args *args, struct request *request, int id, const
 		return take_tolerance(request, value);
 	case OPT_SUPPRESSIONS:
 		return take_suppressions(request, value);
-	case OPT_SECTION:
+	case OPT_IMAGE:
 		request->has_section = true;
-		return args_number(args, "--section", value, UINT32_MAX, &request->section);
+		return args_number(args, "--image", value, UINT32_MAX, &request->section);
 	case OPT_OUTPUT:
 		request->output = value;
 		return true;

@@ -16,14 +16,13 @@
 #include "cli/traces.h"
 #include "model/trim.h"
 
-enum { OPT_FROM = 1, OPT_TO, OPT_SECTION, OPT_FORCE, OPT_HELP };
+enum { OPT_FROM = 1, OPT_TO, OPT_IMAGE, OPT_FORCE, OPT_HELP };
 
 static const struct args_option options[] = {
 	{OPT_FROM, 0, "from", "TIME",
 	 "where the part begins: 12.5s, 40%, peak; the start if not given"},
 	{OPT_TO, 0, "to", "TIME", "where it ends, that moment included; the end if not given"},
-	{OPT_SECTION, 's', "section", "N",
-	 "which image of the process, from 0; the last if not given"},
+	{OPT_IMAGE, 'i', "image", "N", "which image of the process, from 0; the last if not given"},
 	{OPT_FORCE, 'f', "force", NULL, "replace OUT if it exists"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
@@ -69,9 +68,9 @@ static bool take(struct args *args, struct request *request, int id, const char 
 	case OPT_TO:
 		request->to = value;
 		break;
-	case OPT_SECTION:
+	case OPT_IMAGE:
 		request->has_section = true;
-		return args_number(args, "--section", value, UINT32_MAX, &request->section);
+		return args_number(args, "--image", value, UINT32_MAX, &request->section);
 	case OPT_FORCE:
 		request->force = true;
 		break;

@@ -27,6 +27,7 @@ static const struct command commands[] = {
 	{"run", cmd_run, "run a program and record its heap (the word 'run' may be left out)"},
 	{"report", cmd_report, "print what a trace says"},
 	{"serve", cmd_serve, "show traces in the browser"},
+	{"diff", cmd_diff, "show what changed between two recordings"},
 	{"check", cmd_check, "hold a recording against budgets, for build servers"},
 	{"info", cmd_info, "say what is in a trace file"},
 	{"verify", cmd_verify, "check a trace file as a whole"},

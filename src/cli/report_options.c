@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/args.h"
+#include "cli/fold.h"
 #include "cli/report.h"
 
 enum {
@@ -179,21 +180,13 @@ static bool parse_color(struct report_options *o, const char *value)
 
 static bool parse_fold(struct report_options *o, const char *value)
 {
-	const char *whole = value;
-	while (*value) {
-		size_t bytes = strcspn(value, ",");
-		enum frame_kind kind = kinds_find(value, bytes);
-		if (bytes == 5 && !strncmp(value, "noise", 5))
-			o->fold |= 1u << KIND_ALLOCATOR | 1u << KIND_STANDARD | 1u << KIND_RUNTIME;
-		else if (kind != KIND_UNKNOWN)
-			o->fold |= 1u << kind;
-		else
-			return fail("--fold",
-				    "kinds of frames (allocator, standard, runtime, library, "
-				    "application), or noise for the first three",
-				    whole);
-		value += bytes + (value[bytes] == ',');
+	struct tm_error err = {0};
+	unsigned kinds = 0;
+	if (fold_parse(value, &kinds, &err)) {
+		fprintf(stderr, "tidemark report: %s.\n", err.text);
+		return false;
 	}
+	o->fold |= kinds;
 	return true;
 }
 

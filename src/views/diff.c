@@ -98,7 +98,8 @@ static int find_site(struct work *k, uint32_t name, uint32_t *ret)
 	if (!k->site_of_name[name]) {
 		if (grow(&sites->rows, sites->count, &k->site_row_room, sizeof *sites->rows))
 			return -ENOMEM;
-		sites->rows[sites->count] = (struct diff_row){.name = k->names.texts[name]};
+		sites->rows[sites->count] = (struct diff_row){.name = k->names.texts[name],
+							      .site = (uint32_t)sites->count};
 		k->site_of_name[name] = (uint32_t)++sites->count;
 	}
 	*ret = k->site_of_name[name] - 1;
@@ -265,18 +266,17 @@ const char *diff_state_name(enum diff_state state)
 	return names[state];
 }
 
-double diff_change(const struct diff_row *row, const struct diff_order *order)
+double diff_change(const struct diff_row *row, enum view_figure figure)
 {
-	return (double)row->after.of[order->figure] * order->after_scale -
-	       (double)row->before.of[order->figure] * order->before_scale;
+	return (double)row->after.of[figure] - (double)row->before.of[figure];
 }
 
 /* What the rows are sorted by, the largest first. */
 static double weight(const struct diff_row *row, const struct diff_order *order)
 {
-	double change = diff_change(row, order);
+	double change = diff_change(row, order->figure);
 	double size = change < 0 ? -change : change;
-	double before = (double)row->before.of[order->figure] * order->before_scale;
+	double before = (double)row->before.of[order->figure];
 	switch (order->sort) {
 	case DIFF_SORT_CHANGE:
 		return size;
@@ -303,12 +303,64 @@ static int compare(const void *left, const void *right, void *ctx)
 	int names = strcmp(a->name, b->name);
 	if (names)
 		return names;
-	return (a->after_stack > b->after_stack) - (a->after_stack < b->after_stack);
+	if (a->after_stack != b->after_stack)
+		return a->after_stack < b->after_stack ? -1 : 1;
+	return (a->before_stack > b->before_stack) - (a->before_stack < b->before_stack);
 }
 
-void diff_sort_rows(struct diff_rows *rows, const struct diff_order *order)
+static int compare_in_site(const void *left, const void *right, void *ctx)
+{
+	const struct diff_row *a = left, *b = right;
+	if (a->site != b->site)
+		return a->site < b->site ? -1 : 1;
+	return compare(left, right, ctx);
+}
+
+void diff_sort(struct diff *diff, const struct diff_order *order)
 {
 	struct diff_order copy = *order;
-	if (rows->count)
-		qsort_r(rows->rows, rows->count, sizeof *rows->rows, compare, &copy);
+	if (diff->sites.count)
+		qsort_r(diff->sites.rows, diff->sites.count, sizeof *diff->sites.rows, compare,
+			&copy);
+	if (diff->stacks.count)
+		qsort_r(diff->stacks.rows, diff->stacks.count, sizeof *diff->stacks.rows,
+			compare_in_site, &copy);
+}
+
+const struct diff_row *diff_stacks(const struct diff *diff, const struct diff_row *site,
+				   size_t *ret_count)
+{
+	const struct diff_row *rows = diff->stacks.rows;
+	size_t low = 0, high = diff->stacks.count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (rows[middle].site < site->site)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	size_t end = low;
+	while (end < diff->stacks.count && rows[end].site == site->site)
+		end++;
+	*ret_count = end - low;
+	return rows + low;
+}
+
+static void scale_rows(struct diff_rows *rows, double factor)
+{
+	static const enum view_figure counted[] = {VIEW_ALLOCATIONS, VIEW_ALLOCATED_BYTES,
+						   VIEW_FREES,       VIEW_FREED_BYTES,
+						   VIEW_TEMPORARY,   VIEW_FAILED};
+	for (size_t i = 0; i < rows->count; i++)
+		for (size_t k = 0; k < sizeof counted / sizeof counted[0]; k++) {
+			uint64_t *value = &rows->rows[i].before.of[counted[k]];
+			double scaled = (double)*value * factor + 0.5;
+			*value = scaled < 1.8e19 ? (uint64_t)scaled : UINT64_MAX;
+		}
+}
+
+void diff_scale(struct diff *diff, double factor)
+{
+	scale_rows(&diff->sites, factor);
+	scale_rows(&diff->stacks, factor);
 }

@@ -15,7 +15,7 @@ struct diff_row {
 	struct view_figures before, after;
 	/* For view_next_frame() of that side; 0 = it has none (or the empty stack). */
 	uint32_t before_stack, after_stack;
-	uint32_t site; /* of stacks: the number of the site's row */
+	uint32_t site; /* a number for the site, the same in its stacks */
 };
 
 struct diff_rows {
@@ -24,7 +24,7 @@ struct diff_rows {
 };
 
 struct diff {
-	struct diff_rows sites, stacks; /* in order of appearance */
+	struct diff_rows sites, stacks; /* in order of appearance, until sorted */
 	char **names;                   /* what rows point to */
 	size_t name_count, name_room;
 };
@@ -55,9 +55,13 @@ enum diff_sort {
 struct diff_order {
 	enum view_figure figure;
 	enum diff_sort sort;
-	double before_scale, after_scale; /* figures are multiplied by these first */
 };
-/* Equal ones by name. */
-void diff_sort_rows(struct diff_rows *rows, const struct diff_order *order);
-/* The change in the order's figure, scaled. */
-double diff_change(const struct diff_row *row, const struct diff_order *order);
+/* Sites, and the stacks of each, by this order; equal ones by name. O(n log n). */
+void diff_sort(struct diff *diff, const struct diff_order *order);
+/* The site's stacks, in that order. */
+const struct diff_row *diff_stacks(const struct diff *diff, const struct diff_row *site,
+				   size_t *ret_count);
+/* after - before. */
+double diff_change(const struct diff_row *row, enum view_figure figure);
+/* Multiplies what was counted before (allocations, frees, their bytes) by this, rounded. */
+void diff_scale(struct diff *diff, double factor);

@@ -165,7 +165,7 @@ def mistakes(t):
                   ["--tolerance", "x", "--max-peak", "1M"], ["--budgets", "/nonexistent"],
                   ["--baseline", "/nonexistent"], ["--suppressions", "/nonexistent",
                                                    "--max-peak", "1"],
-                  ["--section", "9", "--max-peak", "1"], [], ["--max-peak", "1", "second"]):
+                  ["--image", "9", "--max-peak", "1"], [], ["--max-peak", "1", "second"]):
         result = t.tool("check", "--no-budgets-file", *wrong, t.trace)
         t.equal(f"{wrong}: status", result.status, 2)
         t.expect(result.err.startswith("tidemark check: "), f"{wrong}: {result.err!r}")

@@ -212,8 +212,8 @@ def trim_bad(t):
         "from nowhere": ["--from", "yesterday"],
         "to nowhere": ["--to", "12parsecs"],
         "backwards": ["--from", "90%", "--to", "10%"],
-        "no section": ["--section", "7"],
-        "no number": ["--section", "x"],
+        "no section": ["--image", "7"],
+        "no number": ["--image", "x"],
     }
     for name, options in wrong.items():
         result = t.tool("trim", *options, t.trace, part)
