@@ -23,10 +23,7 @@ static const struct view_missing_row *choose(const struct view_missing *missing,
 	*ret_names = true;
 	for (size_t i = 0; i < missing->count; i++) {
 		const struct view_missing_row *row = &missing->rows[i];
-		/* Scripts are the program itself there: whatever their share. */
-		if (row->unnamed && row->cure == VIEW_CURE_NODE)
-			return row;
-		if (row->cure != VIEW_CURE_PACKAGE && !lines &&
+		if (row->cure != VIEW_CURE_PACKAGE && row->module[0] == '/' && !lines &&
 		    is_share(row->unlined_bytes, missing->bytes, LINES_PER_CENT))
 			lines = row;
 	}

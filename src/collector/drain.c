@@ -156,6 +156,8 @@ void section_drain(struct section *section)
 		if (ending && !last_passes && section->how.still_runs)
 			nanosleep(&(struct timespec){.tv_nsec = STOP_GRACE_NS}, NULL);
 		uint64_t words = pass(section);
+		if (section->names)
+			names_modules(section->names);
 		make_chunks(section);
 		uint64_t now_ns = clock_steady_ns();
 		if (ending && (all_read(section) || ++last_passes > LAST_PASSES_MAX))

@@ -163,18 +163,61 @@ static void name_mapping(const char *path, size_t bytes, char *out, size_t out_b
 		snprintf(out, out_bytes, "[anonymous code]");
 }
 
+/* A line of maps. */
+struct mapping {
+	uint64_t start, end, offset;
+	unsigned long inode;
+	const char *path;
+	size_t path_bytes;
+};
+
+/* The next line from *at on; false at the end. */
+static bool next_mapping(const char **at, struct mapping *ret)
+{
+	const char *end;
+	while ((end = strchr(*at, '\n'))) {
+		const char *line = *at;
+		*at = end + 1;
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %lu", &ret->start,
+			   &ret->end, &ret->offset, &ret->inode) != 4)
+			continue;
+		ret->path = path_in(line, end, &ret->path_bytes);
+		return true;
+	}
+	return false;
+}
+
+static bool find_mapping(const struct namer_jit *jit, uint64_t address, struct mapping *ret)
+{
+	const char *at = text_string(&jit->maps);
+	while (next_mapping(&at, ret))
+		if (ret->start <= address && address < ret->end)
+			return true;
+	return false;
+}
+
+bool namer_jit_twin(const struct namer_jit *jit, uint64_t address, uint64_t *ret_address)
+{
+	struct mapping here, other;
+	const char *at = text_string(&jit->maps);
+	if (!find_mapping(jit, address, &here) || !here.inode)
+		return false;
+	uint64_t offset = address - here.start + here.offset;
+	while (next_mapping(&at, &other)) {
+		if (other.start == here.start || other.inode != here.inode ||
+		    other.path_bytes != here.path_bytes ||
+		    memcmp(other.path, here.path, here.path_bytes) != 0 || offset < other.offset ||
+		    offset - other.offset >= other.end - other.start)
+			continue;
+		*ret_address = other.start + (offset - other.offset);
+		return true;
+	}
+	return false;
+}
+
 void namer_jit_mapping(const struct namer_jit *jit, uint64_t address, char *out, size_t out_bytes)
 {
-	const char *line = text_string(&jit->maps);
-	for (const char *end; (end = strchr(line, '\n')); line = end + 1) {
-		uint64_t from, to;
-		size_t bytes;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2 || address < from ||
-		    address >= to)
-			continue;
-		const char *path = path_in(line, end, &bytes);
-		name_mapping(path, bytes, out, out_bytes);
-		return;
-	}
-	name_mapping("", 0, out, out_bytes);
+	struct mapping here;
+	bool found = find_mapping(jit, address, &here);
+	name_mapping(found ? here.path : "", found ? here.path_bytes : 0, out, out_bytes);
 }

@@ -25,5 +25,10 @@ void namer_jit_done(struct namer_jit *jit);
 void namer_jit_look(struct namer_jit *jit, pid_t pid, int root_fd, uint64_t now_ns);
 /* Is there more in the files than when this was asked last? */
 bool namer_jit_grown(struct namer_jit *jit);
+/*
+ * Some programs map a part of themselves a second time (V8 its built-ins). The
+ * address of the same code in another mapping of the same file; false: none.
+ */
+bool namer_jit_twin(const struct namer_jit *jit, uint64_t address, uint64_t *ret_address);
 /* "[anonymous code]", or what the mapping at the address is called, into out. */
 void namer_jit_mapping(const struct namer_jit *jit, uint64_t address, char *out, size_t out_bytes);

@@ -3,18 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "collector/namer_hold.h"
 #include "collector/namer_work.h"
 
 #define SECOND_NS 1000000000ull
@@ -27,30 +26,12 @@ enum {
 	CRASHES_MAX = 16,
 };
 
-/*
- * The root folder of a process that sees other files than we do (a container),
- * so that they can be read when it is gone; -1 when it is the same or unknown.
- */
-static int hold_root(pid_t pid)
-{
-	char path[64];
-	struct stat ours, theirs;
-	snprintf(path, sizeof path, "/proc/%d/root", (int)pid);
-	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && stat("/", &ours) == 0 && fstat(fd, &theirs) == 0 &&
-	    ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 int namer_stream_init(struct namer_stream *stream, int fd, const struct names_stream *begin)
 {
 	*stream = (struct namer_stream){.fd = fd,
 					.pid = begin->pid,
 					.embed_source = begin->embed_source != 0,
-					.root_fd = hold_root(begin->pid),
+					.root_fd = namer_hold_root(begin->pid),
 					.worker_fd = -1};
 	namer_jit_init(&stream->code);
 	stream->seen_room = 1 << 12;
@@ -138,7 +119,7 @@ static void take_module(struct namer_stream *stream, const char *message, size_t
 					      .path = tm_strdup(path)};
 	memcpy(module->facts.build_id, in.build_id, sizeof in.build_id);
 	if (path[0] == '/')
-		module->fd = namer_open(stream->root_fd, path);
+		module->fd = namer_hold(stream->pid, stream->root_fd, &module->facts);
 }
 
 static void insert_seen(uint64_t *table, size_t room, uint64_t hash)

@@ -194,6 +194,40 @@ static int read_names(struct work *work, int fd,
 	return code == -EBADMSG ? 0 : code;
 }
 
+static const struct namer_module *module_at(const struct namer_stream *stream, uint64_t address)
+{
+	for (uint32_t id = 1; id < stream->module_count; id++) {
+		const struct trace_module *facts = &stream->modules[id].facts;
+		if (facts->module_id && facts->start <= address && address < facts->end)
+			return &stream->modules[id];
+	}
+	return NULL;
+}
+
+/* Code of a module that was mapped a second time has the names of the first. */
+static int name_twin(struct work *work, size_t place)
+{
+	struct namer_stream *stream = work->stream;
+	uint64_t address = stream->batch.items[place].address, twin;
+	if (!namer_jit_twin(&stream->code, address, &twin))
+		return 0;
+	const struct namer_module *module = module_at(stream, twin);
+	struct symbols *symbols = module ? symbols_for(work, module->crashes > 0) : NULL;
+	struct symbols_result result = {0};
+	if (!symbols)
+		return 0;
+	struct symbols_request request = {.module_id = module->facts.module_id, .address = twin};
+	int code = symbols_resolve(symbols, &module->facts, 1, &request, 1, &result, NULL);
+	for (size_t i = 0; i < result.count && !code; i++) {
+		result.symbols[i].module_id = 0;
+		result.symbols[i].address = address;
+		code = namer_send_symbol(&work->sender, &result.symbols[i]);
+		stream->answered[place] = 1;
+	}
+	tm_free(result.symbols);
+	return code;
+}
+
 /* At the end, what nobody names is called by where it lies. */
 static int name_rest(struct work *work)
 {
@@ -201,7 +235,9 @@ static int name_rest(struct work *work)
 	int code = 0;
 	for (size_t i = stream->batch_jit; !code && i < stream->batch.count; i++) {
 		char name[256];
-		if (stream->answered[i])
+		if (!stream->answered[i])
+			code = name_twin(work, i);
+		if (stream->answered[i] || code)
 			continue;
 		namer_jit_mapping(&stream->code, stream->batch.items[i].address, name, sizeof name);
 		struct trace_symbol symbol = {.address = stream->batch.items[i].address,

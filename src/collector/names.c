@@ -302,6 +302,12 @@ void names_tick(struct names *names, struct trace_writer *writer)
 		ask(names);
 }
 
+void names_modules(struct names *names)
+{
+	if (names->fd >= 0)
+		send_modules(names);
+}
+
 void names_end(struct names *names)
 {
 	names->ending = true;

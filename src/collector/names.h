@@ -21,6 +21,9 @@ struct names *names_free(struct names *names);
 void names_begin(struct names *names, uint32_t section);
 /* Sends what is new, writes what has come. Never blocks. */
 void names_tick(struct names *names, struct trace_writer *writer);
+/* Sends new modules at once: their files, and the process, may be gone in a moment. O(1) if there
+ * are none. */
+void names_modules(struct names *names);
 /* Nothing will be added to the feed: tell the namer when all is sent. */
 void names_end(struct names *names);
 /* Waits until all is answered, the namer is gone, or `waiting` says that it is enough. */
