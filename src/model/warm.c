@@ -23,7 +23,8 @@ static const struct live_block *likely_block(const struct live_table *live, uint
 }
 
 /* Inline: the compiler drops calls of a function that only prefetches. */
-static inline __attribute__((always_inline)) void prefetch_stack(const struct model *m, uint32_t slot)
+static inline __attribute__((always_inline)) void prefetch_stack(const struct model *m,
+								 uint32_t slot)
 {
 	const struct stack_hot *stack = stacks_hot(&m->stacks, slot);
 	__builtin_prefetch(stack, 1);
@@ -94,4 +95,3 @@ void warm_tables(const struct model *m, const struct trace_event *events, size_t
 	if (m->stacks.slot_count > WARM_STACKS)
 		warm_stacks(m, events, next + (left < AHEAD_STACKS ? left : AHEAD_STACKS), ahead);
 }
-

@@ -22,7 +22,9 @@
 /* Readers find what is not noted in the older blocks; memory must not grow for ever. */
 enum { ENCODE_REFS_BYTES = 8 << 20 };
 
-#define HOT static inline __attribute__((always_inline))
+#define HOT                 static inline __attribute__((always_inline))
+#define LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* A block that began in the open block of events, for the foresight of addresses. */
 struct born {
@@ -34,7 +36,8 @@ struct born {
 struct state {
 	uint8_t *end[COLUMN_COUNT];
 	uint32_t count, born_count, stack_count, free_context;
-	uint32_t time_run, thread_run, thread_id;
+	uint32_t time_from, thread_from; /* events in the block when the present run began */
+	uint32_t thread_id;
 	uint64_t tick, next_tick_ns, start_tick;
 	uint64_t min_size_bytes, max_size_bytes;
 	uint64_t last_old; /* block id freed last among those born before this block */
@@ -177,7 +180,7 @@ void encode_restart(struct encode *e)
 	s->stacks[0] = (struct foresee_stack){0};
 	s->stack_count = 1;
 	s->free_context = 0;
-	s->time_run = s->thread_run = 0;
+	s->time_from = s->thread_from = 0;
 	s->start_tick = s->tick;
 	s->next_tick_ns = (s->tick + 1) * COLUMN_TICK_NS;
 	s->min_size_bytes = UINT64_MAX;
@@ -190,12 +193,18 @@ void encode_restart(struct encode *e)
 	enter_thread(s, 0);
 }
 
+/* A varint. Whether it has one byte or two is as good as random, so it is no branch. */
 HOT void put(struct state *s, enum column column, uint64_t value)
 {
-	if (value < 0x80)
-		*s->end[column]++ = (uint8_t)value;
-	else
-		s->end[column] += varint_put(s->end[column], value);
+	uint8_t *end = s->end[column];
+	unsigned more = value > 0x7f;
+	if (UNLIKELY(value > 0x3fff)) {
+		s->end[column] += varint_put(end, value);
+		return;
+	}
+	end[0] = (uint8_t)((value & 0x7f) | more << 7);
+	end[1] = (uint8_t)(value >> 7); /* overwritten if there is but one */
+	s->end[column] = end + 1 + more;
 }
 
 /* A byte for most: two numbers in a nibble each; what is too large follows. */
@@ -219,9 +228,9 @@ HOT void put_time(struct state *s, uint64_t time_ns)
 			tick = s->tick;
 		s->start_tick = tick;
 	} else {
-		put_nibbles(s, COLUMN_TIME, s->time_run - 1, tick - s->tick - 1);
+		put_nibbles(s, COLUMN_TIME, s->count - s->time_from - 1, tick - s->tick - 1);
 	}
-	s->time_run = 0;
+	s->time_from = s->count;
 	s->tick = tick;
 	s->next_tick_ns = (tick + 1) * COLUMN_TICK_NS;
 }
@@ -233,11 +242,11 @@ HOT void put_thread(struct state *s, uint32_t thread_id)
 	if (s->count == 0)
 		put(s, COLUMN_THREAD, thread_id);
 	else
-		put_nibbles(s, COLUMN_THREAD, s->thread_run - 1,
+		put_nibbles(s, COLUMN_THREAD, s->count - s->thread_from - 1,
 			    rank < COLUMN_ESCAPE ? rank : COLUMN_ESCAPE + (uint64_t)thread_id);
 	leave_thread(s);
 	enter_thread(s, thread_id);
-	s->thread_run = 0;
+	s->thread_from = s->count;
 	if (thread_id >= s->thread_end)
 		s->thread_end = thread_id + 1;
 }
@@ -284,24 +293,26 @@ HOT uint32_t put_stack(struct state *s, enum column column, unsigned bias, uint3
 	return number;
 }
 
+/* Writes an address that was not foreseen; how, for COLUMN_ADDRESS_HIT. */
+HOT uint8_t put_step(struct state *s, int64_t step)
+{
+	bool odd = step & 15;
+	put(s, COLUMN_ADDRESS, varint_zigzag(odd ? step : step >> 4));
+	return odd ? COLUMN_ADDRESS_ODD : COLUMN_ADDRESS_MISS;
+}
+
 HOT void put_address(struct state *s, struct foresee_stack *stack, uint64_t address,
 		     uint64_t size_bytes)
 {
 	unsigned size_class = column_size_class(size_bytes);
 	uint32_t freed = s->freed[size_class];
-	uint8_t hit = COLUMN_ADDRESS_MISS;
-	if (freed != UINT32_MAX && s->born[freed].address == address)
-		hit = COLUMN_ADDRESS_FREED;
-	else if (address == s->address)
-		hit = COLUMN_ADDRESS_NEXT;
-	if (freed != UINT32_MAX && hit != COLUMN_ADDRESS_NEXT)
+	bool is_freed = freed != UINT32_MAX && s->born[freed].address == address;
+	bool is_next = !is_freed && address == s->address;
+	if (freed != UINT32_MAX && !is_next)
 		s->freed[size_class] = s->born[freed].next_freed;
-	if (hit == COLUMN_ADDRESS_MISS) {
-		int64_t step = (int64_t)(address - stack->address);
-		if (step & 15)
-			hit = COLUMN_ADDRESS_ODD;
-		put(s, COLUMN_ADDRESS, varint_zigzag(step & 15 ? step : step / 16));
-	}
+	uint8_t hit = is_freed ? COLUMN_ADDRESS_FREED : COLUMN_ADDRESS_NEXT;
+	if (!is_freed && !is_next)
+		hit = put_step(s, (int64_t)(address - stack->address));
 	*s->end[COLUMN_ADDRESS_HIT]++ = hit;
 	s->born[s->born_count].address = address;
 	s->born[s->born_count].size_class = size_class;
@@ -333,16 +344,16 @@ HOT uint32_t find_stack(struct state *s, uint32_t stack_id, uint32_t foreseen, u
 HOT uint8_t find_size(struct state *s, const struct foresee_slot *foreseen,
 		      struct foresee_stack *stack, uint64_t size_bytes)
 {
-	if (size_bytes < s->min_size_bytes)
-		s->min_size_bytes = size_bytes;
-	if (size_bytes > s->max_size_bytes)
-		s->max_size_bytes = size_bytes;
-	if (foreseen->size_bytes == size_bytes)
-		return TOKEN_BY_HISTORY;
-	if (stack->size_bytes == size_bytes)
-		return TOKEN_BY_STACK;
-	put(s, COLUMN_SIZE, size_bytes);
-	return TOKEN_MISS;
+	/* What is foreseen was there before, but for the zeros that all begins with. */
+	uint8_t how = foreseen->size_bytes == size_bytes ? TOKEN_BY_HISTORY : TOKEN_BY_STACK;
+	if (how == TOKEN_BY_STACK && stack->size_bytes != size_bytes) {
+		how = TOKEN_MISS;
+		put(s, COLUMN_SIZE, size_bytes);
+		s->max_size_bytes = size_bytes > s->max_size_bytes ? size_bytes : s->max_size_bytes;
+	}
+	if (how == TOKEN_MISS || size_bytes == 0)
+		s->min_size_bytes = size_bytes < s->min_size_bytes ? size_bytes : s->min_size_bytes;
+	return how;
 }
 
 HOT void put_extra(struct state *s, struct foresee_stack *stack, const struct trace_event *event)
@@ -476,16 +487,22 @@ HOT int one_event(struct state *s, const struct trace_event *event)
 		[TRACE_FREE_UNSEEN] = ENDS | 2,
 		[TRACE_FREE_OLDER] = ENDS | 3,
 	};
-	if (event->op >= TRACE_OP_COUNT)
+	if (UNLIKELY(event->op >= TRACE_OP_COUNT))
 		return -EINVAL;
-	if (event->time_ns >= s->next_tick_ns || s->count == 0)
+	if (UNLIKELY(event->time_ns >= s->next_tick_ns))
 		put_time(s, event->time_ns);
-	if (event->thread_id != s->thread_id || s->count == 0)
+	if (event->thread_id != s->thread_id)
 		put_thread(s, event->thread_id);
-	s->time_run++;
-	s->thread_run++;
-	unsigned kind = kinds[event->op];
-	int rc = kind & ENDS ? free_event(s, event, kind & 3) : alloc_event(s, event, kind);
+	int rc;
+	/* Plain ones apart: for them the kind is a constant. */
+	if (event->op == TRACE_FREE)
+		rc = free_event(s, event, 0);
+	else if (LIKELY(event->op == TRACE_ALLOC))
+		rc = alloc_event(s, event, 0);
+	else if (kinds[event->op] & ENDS)
+		rc = free_event(s, event, kinds[event->op] & 3);
+	else
+		rc = alloc_event(s, event, kinds[event->op]);
 	s->count++;
 	return rc;
 }
@@ -495,10 +512,15 @@ int encode_events(struct encode *e, uint32_t stack_end, const struct trace_event
 {
 	struct state s = e->state;
 	size_t room = FORMAT_BLOCK_EVENTS - s.count, taken = count < room ? count : room;
+	const struct trace_event *end = events + taken;
 	int rc = 0;
 	s.stack_end = stack_end;
-	for (size_t i = 0; i < taken && rc == 0; i++)
-		rc = one_event(&s, &events[i]);
+	if (taken > 0 && s.count == 0) {
+		put_time(&s, events->time_ns);
+		put_thread(&s, events->thread_id);
+	}
+	while (events < end && LIKELY(rc == 0))
+		rc = one_event(&s, events++);
 	e->state = s;
 	*ret_taken = taken;
 	return rc;

@@ -129,6 +129,12 @@ struct foresee_recent {
 static inline unsigned foresee_recent_use(struct foresee_recent *recent, uint32_t thread_id)
 {
 	unsigned rank = 0;
+	/* Two threads in turn are most of all. */
+	if (recent->count > 1 && recent->thread_id[1] == thread_id) {
+		recent->thread_id[1] = recent->thread_id[0];
+		recent->thread_id[0] = thread_id;
+		return 1;
+	}
 	while (rank < recent->count && recent->thread_id[rank] != thread_id)
 		rank++;
 	unsigned last = rank;
