@@ -54,3 +54,6 @@ int api_tree_text(struct call *call, struct tm_error *err);
 
 /* api_stacks.c */
 int api_stacks(struct call *call, struct tm_error *err);
+
+/* api_diff.c */
+int api_diff(struct call *call, struct tm_error *err);

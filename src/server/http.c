@@ -148,10 +148,11 @@ static void run_route(struct http *http, const struct route *route, const struct
 	if (!code && request->trace[0] && !route->unread)
 		code = catalog_enter(http->catalog, request->trace, &call.facts, &err);
 	if (!code) {
-		if (call.facts && !route->streams)
+		bool locks = call.facts && !route->streams && !route->unlocked;
+		if (locks)
 			shown_lock(call.facts);
 		code = route->handle(&call, &err);
-		if (call.facts && !route->streams)
+		if (locks)
 			shown_unlock(call.facts);
 		shown_leave(call.facts);
 	}

@@ -27,6 +27,7 @@ struct route {
 	bool selects;     /* also takes the parameters of a selection: api_selection_rules */
 	const char *type; /* of a streaming route; NULL = JSON */
 	bool streams;     /* the body is sent while it is made; it locks the facts itself */
+	bool unlocked;    /* it locks the facts itself */
 	bool unread;      /* has {trace}, but the trace need not be read */
 	/* 0 or -errno with a sentence in *err, which becomes the answer. */
 	int (*handle)(struct call *call, struct tm_error *err);

@@ -76,6 +76,15 @@ static const struct request_rule tree_rules[] = {
 	{.name = "path", .max = 65536, .help = "keys of the nodes from the root: look below"},
 };
 
+static const struct request_rule diff_rules[] = {
+	ORDER_RULE,
+	{.name = "with", .help = "the trace to compare with: an id, or last"},
+	{.name = "base_from", .help = "begin of the range there, as 'from'"},
+	{.name = "base_to", .help = "end of the range there, as 'to'"},
+	{.name = "limit", .kind = REQUEST_NUMBER, .max = 100000, .help = "rows, 200"},
+	{.name = "nodes", .kind = REQUEST_NUMBER, .max = 200000, .help = "of the tree, 5000"},
+};
+
 static const struct request_rule blocks_rules[] = {
 	{.name = "blocks",
 	 .kind = REQUEST_CHOICE,
@@ -138,6 +147,12 @@ const struct route route_list[] = {
 	{.path = "/traces/{trace}/modules",
 	 .help = "The files that were mapped as code.",
 	 .handle = api_modules},
+	{.path = "/traces/{trace}/diff",
+	 .help = "Compared with another trace, or with another range of this one.",
+	 RULES(diff_rules),
+	 .selects = true,
+	 .unlocked = true,
+	 .handle = api_diff},
 	{.path = "/traces/{trace}/maps",
 	 .help = "Memory that the program mapped itself, call by call.",
 	 RULES(page_rules),

@@ -284,6 +284,24 @@ export const cases = [
 		},
 	},
 	{
+		name: "diff",
+		async run({ page, open, check, shot }) {
+			await open("?view=diff&mode=allocated&cost=blocks");
+			await page.waitForSelector("main .empty");
+			await dragTimeline(page, 0.05, 0.25);
+			await page.waitForFunction(() => location.search.includes("from="));
+			await page.click("text=selected range is the base");
+			await page.waitForSelector(".vt-body .vt-row");
+			const list = await rows(page);
+			const parse = list.find((row) => row.includes("parse_line")) ?? "";
+			check(parse.includes("new") && parse.includes("3.00 k"), "parse_line is not new: " + list.join(" | "));
+			await page.waitForTimeout(150);
+			await shot("diff");
+			await page.click("text=✕");
+			await page.waitForFunction(() => !location.search.includes("baseFrom"));
+		},
+	},
+	{
 		name: "filter", expectsErrors: true,
 		async run({ page, open, check, shot }) {
 			await open("?view=functions&mode=allocated");

@@ -10,6 +10,7 @@ import { TimelineStrip } from "./timeline";
 import type { View } from "./view";
 import { Blocks } from "./views/blocks";
 import { Charts } from "./views/charts";
+import { Diff } from "./views/diff";
 import { Flame } from "./views/flame";
 import { Functions } from "./views/functions";
 import { Histogram } from "./views/histogram";
@@ -33,6 +34,7 @@ const views: View[] = [
 	new Blocks(),
 	new Threads(),
 	new Modules(),
+	new Diff(() => traces),
 ];
 
 const strip = new TimelineStrip();

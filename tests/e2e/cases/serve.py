@@ -179,6 +179,32 @@ def ranges(t):
                 server.get("sites")["totals"])
 
 
+@case("serve/diff", "two runs or ranges are compared wrongly")
+def diff(t):
+    t.record(["simple", "0"])
+    other = t.folder / "other.tide"
+    shutil.copy(t.trace, other)
+    with Server(t, t.trace, other) as server:
+        traces = json.loads(server.request("/api/v1/traces")[2])["traces"]
+        ids = {one["name"]: one["id"] for one in traces}
+        same = server.get("diff", trace=ids["trace.tide"], **{"with": ids["other.tide"]})
+        t.equal("of a copy", {row["state"] for row in same["rows"]}, {"same"})
+        every = server.get("blocks", limit=0)["blocks"]
+        early = [one for one in every if one["birth_ns"] <= every[49]["birth_ns"]]
+        got = server.get("diff", mode="allocated", base_to=f"{every[49]['birth_ns']}ns")
+        for name in ("simple_keep", "simple_drop"):
+            row, = [one for one in got["rows"] if one["function"] == name]
+            t.equal(f"{name}: before", row["before"]["allocations"],
+                    sum(one["site"] == name for one in early))
+            t.equal(f"{name}: after", row["after"]["allocations"], 100)
+            t.equal(f"{name}: state", row["state"], "grown")
+        names = got["tree"]["function"]
+        t.equal("tree: after", got["tree"]["after"][names.index("simple_drop")], DROPPED)
+        t.equal("tree: root", got["tree"]["after"][0], KEPT + DROPPED)
+        server.fails("/api/v1/traces/last/diff", 400, "base_from")
+        server.fails("/api/v1/traces/last/diff?with=000000000000", 404, "traces")
+
+
 @case("serve/guard", "a page of a stranger can read traces")
 def guard(t):
     t.record(["simple", "0"])
@@ -320,7 +346,7 @@ def documented(t):
     document = openapi.load()
     t.record(["simple", "0"], ["--free-stacks"])
     samples = {"{item}": "1"}
-    needed = {"/function": "name=main"}
+    needed = {"/function": "name=main", "/diff": "base_to=50%25"}
     with Server(t, t.trace) as server:
         index = json.loads(server.request("/api/v1")[2])["requests"]
         t.equal("requests", sorted(document["paths"]), sorted(one["path"] for one in index))
