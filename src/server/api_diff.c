@@ -94,8 +94,7 @@ static int put_diff(struct call *call, struct side *before, struct side *after,
 		    struct tm_error *err)
 {
 	enum view_figure order = api_order(call, &after->selection);
-	const struct diff_order by = {
-		.figure = order, .sort = DIFF_SORT_CHANGE, .before_scale = 1, .after_scale = 1};
+	const struct diff_order by = {.figure = order, .sort = DIFF_SORT_CHANGE};
 	struct diff *diff = NULL;
 	struct diff_tree tree = {0};
 	size_t nodes = (size_t)request_number(call->request, "nodes", NODES_DEFAULT);
@@ -104,7 +103,7 @@ static int put_diff(struct call *call, struct side *before, struct side *after,
 		code = diff_tree_new(before->data, after->data, order, nodes, &tree, err);
 	if (!code) {
 		struct json *json = answer_json(call->answer);
-		diff_sort_rows(&diff->sites, &by);
+		diff_sort(diff, &by);
 		json_begin_object(json, NULL);
 		json_string(json, "order", view_columns[order].key);
 		json_begin_object(json, "before");
