@@ -62,7 +62,8 @@ int sender_frames(void *ctx, size_t request, const struct symbols_frame *frames,
 {
 	struct sender *sender = ctx;
 	if (!count)
-		put_record(sender, (struct answer){.kind = ANSWER_UNNAMED, .number = request}, NULL);
+		put_record(sender, (struct answer){.kind = ANSWER_UNNAMED, .number = request},
+			   NULL);
 	for (size_t i = 0; i < count; i++) {
 		struct answer record = {
 			.kind = ANSWER_FRAME,
@@ -102,4 +103,3 @@ void sender_progress(void *ctx, const char *what, uint64_t done, uint64_t total)
 	if (flush(sender))
 		_exit(1);
 }
-
