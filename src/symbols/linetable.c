@@ -430,15 +430,22 @@ bool linetable_path(const struct linetable *table, uint32_t file, struct text *o
 	const struct linetable_file *found = &table->files[file];
 	const char *folder =
 		found->folder < table->folder_count ? table->folders[found->folder] : NULL;
+	/* Since DWARF 5 the first folder is the one where the compiler ran. */
 	const char *first = table->version >= 5 && table->folder_count ? table->folders[0] : NULL;
+	const char *base = first && first[0] ? first : table->comp_dir;
 	if (found->name[0] != '/') {
-		/* Each is relative to what stands before it. */
 		bool relative = !folder || folder[0] != '/';
-		if (relative && (!first || first[0] != '/'))
+		if (relative && base != table->comp_dir && base[0] != '/' && table->comp_dir &&
+		    table->comp_dir[0] == '/')
 			put_folder(out, table->comp_dir);
-		if (relative && first && folder != first)
-			put_folder(out, first);
-		put_folder(out, folder);
+		if (relative)
+			put_folder(out, base);
+		/*
+		 * A build that maps its own path to "." names where the compiler ran
+		 * and what it read there alike: put together they would be wrong.
+		 */
+		if (!relative || (folder && (!base || strcmp(folder, base))))
+			put_folder(out, folder);
 	}
 	text_put(out, found->name);
 	return true;

@@ -350,7 +350,8 @@ const char *die_function_name(const struct die *die, bool *ret_plain)
 		if (!value.form && at.unit->sizes.version < 4)
 			value = die_value(&at, DW_AT_MIPS_linkage_name);
 		const char *text = unit_text(at.unit, &value);
-		if (text && text[0]) {
+		/* Names of C are not mangled; the linker's (__GI___libc_malloc) says less. */
+		if (text && text[0] == '_' && strchr("ZRD", text[1])) {
 			*ret_plain = false;
 			return text;
 		}
