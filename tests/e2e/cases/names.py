@@ -66,6 +66,30 @@ def while_recording(t):
         t.expect(known <= set(functions_of(t, copy) or {}), f"{copy.name} lost names")
 
 
+@case("names/namer_killed", "the recording stops when the process that looks up names dies")
+def namer_killed(t):
+    with Watch(t.start([t.tidemark, "run", "-o", t.trace, "--", t.target("names"), "stages"]),
+               t.seconds) as watch:
+        def namer():
+            return [pid for pid in children(watch.process.pid)
+                    if pathlib.Path(f"/proc/{pid}/comm").read_text() == "tidemark-names\n"]
+        watch.send(b"\n")
+        watch.wait_for("done 1\n")
+        for pid in watch.poll(namer, "the namer"):
+            kill(pid)
+        watch.send(b"\n")
+        watch.wait_for("done 2\n")
+        watch.process.stdin.close()
+        t.equal("exit status", watch.ended(), 0)
+        said = watch.process.stderr.read().decode()
+    t.expect("tidemark symbolize" in said, f"not a word about it: {said!r}")
+    report = t.report()
+    t.equal("end", report["end"], "exit")
+    t.equal("lost", report["lost_events"], 0)
+    t.equal("exit status of symbolize", t.tool("symbolize", t.trace).status, 0)
+    t.expect(set(STAGES[:2]) <= set(functions_of(t, t.trace)), "no names after symbolize")
+
+
 @case("names/replaced", "a library that was replaced on disk gets wrong names or none")
 def replaced(t):
     """The second library takes the first one's path, and most often its address."""
