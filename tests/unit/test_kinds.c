@@ -98,6 +98,11 @@ static void rust(void)
 		 "alloc", false},
 		{"<alloc::alloc::Global as core::alloc::Allocator>::allocate",
 		 RUSTC "alloc/src/alloc.rs", "/t/app", KIND_ALLOCATOR, "alloc", false},
+		{"<alloc::alloc::Global>::grow_impl", RUSTC "alloc/src/alloc.rs", "/t/app",
+		 KIND_ALLOCATOR, "alloc", false},
+		{"<&dyn core::ops::function::Fn<(), Output = i32> + core::marker::Sync as "
+		 "core::ops::function::FnOnce<()>>::call_once",
+		 RUSTC "core/src/ops/function.rs", "/t/app", KIND_RUNTIME, "core", false},
 		{"alloc::raw_vec::RawVec<T,A>::reserve_for_push", RUSTC "alloc/src/raw_vec.rs",
 		 "/t/app", KIND_STANDARD, "alloc", false},
 		{"core::iter::traits::iterator::Iterator::collect",
@@ -181,6 +186,8 @@ static void nim(void)
 		 "parser", false},
 		{"regex.match", "/home/u/.nimble/pkgs/regex-0.20.1/regex.nim", "/t/tool",
 		 KIND_LIBRARY, "regex", false},
+		{"NimMainModule", "/home/u/tool/src/tool.nim", "/t/tool", KIND_APPLICATION, "tool",
+		 false},
 		{"NimMain", NULL, "/t/tool", KIND_RUNTIME, "tool", false},
 	};
 	CHECK_ALL(examples);
