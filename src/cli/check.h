@@ -6,6 +6,7 @@
 #include "cli/budgets.h"
 #include "cli/out.h"
 #include "cli/side.h"
+#include "cli/suppressed.h"
 #include "views/diff.h"
 
 enum { CHECK_CULPRITS = 3 };
@@ -35,8 +36,7 @@ struct check {
 	double tolerance;       /* of the baseline: 0.05 */
 	struct budgets budgets; /* those of the baseline last */
 	size_t own_count;       /* budgets that are not the baseline's */
-	struct suppressions *suppressions, *baseline_suppressions;
-	char suppression_note[300];
+	struct suppressed suppressed, baseline_suppressed;
 	struct verdict *verdicts; /* as many as budgets */
 	size_t broken, unknown;
 	bool has_program;   /* it was run by us */

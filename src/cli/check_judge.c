@@ -73,7 +73,7 @@ static void judge(const struct check *check, struct verdict *verdict)
 {
 	const struct side *side = &check->side;
 	verdict->known = true;
-	verdict->value = add_up(verdict, side->data, check->suppressions);
+	verdict->value = add_up(verdict, side->data, check->suppressed.list);
 	if (verdict->budget->figure == BUDGET_RSS) {
 		const struct model_totals *totals = &side->totals;
 		verdict->known = totals->peak_rss_bytes > 0;
@@ -83,7 +83,7 @@ static void judge(const struct check *check, struct verdict *verdict)
 			verdict->value -= totals->rss_agent_bytes;
 	}
 	if (verdict->budget->figure == BUDGET_UNFREED && !verdict->budget->function)
-		verdict->suppressed_bytes = suppressions_sum(check->suppressions).bytes;
+		verdict->suppressed_bytes = suppressions_sum(check->suppressed.list).bytes;
 	verdict->broken = verdict->known && verdict->value > verdict->budget->limit;
 	if (!verdict->broken)
 		verdict->culprit_count = 0;
@@ -103,7 +103,7 @@ static int add_baseline(struct check *check, uint64_t *old_values, struct tm_err
 	for (size_t i = 0; i < BASELINE_COUNT; i++) {
 		const struct budget budget = {.figure = baseline_figures[i]};
 		struct verdict old = {.budget = &budget};
-		old_values[i] = add_up(&old, check->baseline.data, check->baseline_suppressions);
+		old_values[i] = add_up(&old, check->baseline.data, check->baseline_suppressed.list);
 		double limit = (double)old_values[i] * (1 + check->tolerance);
 		uint64_t most = limit < 1.8e19 ? (uint64_t)limit : UINT64_MAX;
 		int code =
@@ -129,7 +129,7 @@ static int blame_growth(const struct check *check, struct verdict *verdict, stru
 		const struct diff_row *row = &diff->stacks.rows[i];
 		uint64_t before = row->before.of[figure], after = row->after.of[figure];
 		if (after <= before ||
-		    !concerns(verdict, check->side.data, check->suppressions, row->after_stack))
+		    !concerns(verdict, check->side.data, check->suppressed.list, row->after_stack))
 			continue;
 		uint64_t old_blocks = row->before.of[partner], blocks = row->after.of[partner];
 		const struct culprit culprit = {

@@ -111,35 +111,12 @@ static void put_verdict(const struct check *check, const struct verdict *verdict
 	}
 }
 
-static void put_suppressions(const struct check *check)
-{
-	struct text *text = &check->out->text;
-	struct suppression sum = suppressions_sum(check->suppressions);
-	if (check->suppression_note[0])
-		text_print(text, "note: %s.\n", check->suppression_note);
-	if (!sum.stacks)
-		return;
-	text_print(text, "suppressed: %s unfreed in %s block%s\n", units_bytes(sum.bytes).text,
-		   units_grouped(sum.blocks).text, sum.blocks == 1 ? "" : "s");
-	for (size_t i = 0; i < suppressions_count(check->suppressions); i++) {
-		const struct suppression *one = suppressions_at(check->suppressions, i);
-		if (!one->stacks)
-			continue;
-		text_print(text, "    %10s in %s block%s by leak:", units_bytes(one->bytes).text,
-			   units_grouped(one->blocks).text, one->blocks == 1 ? "" : "s");
-		text_put_visible(text, one->pattern, strlen(one->pattern));
-		text_put(text, "  [");
-		text_put_visible(text, one->origin, strlen(one->origin));
-		text_print(text, ":%u]\n", one->line);
-	}
-}
-
 void check_text(const struct check *check)
 {
 	struct text *text = &check->out->text;
 	for (size_t i = 0; i < check->budgets.count; i++)
 		put_verdict(check, &check->verdicts[i]);
-	put_suppressions(check);
+	suppressed_text(&check->suppressed, check->out);
 	const char *warning = side_warning(&check->side);
 	if (warning)
 		text_print(text, "warning: %s\n", warning);
@@ -209,7 +186,6 @@ static void json_verdict(const struct check *check, struct json *json,
 void check_json(const struct check *check)
 {
 	struct json json = {.out = &check->out->text, .pretty = true};
-	struct suppression sum = suppressions_sum(check->suppressions);
 	json_begin_object(&json, NULL);
 	json_string(&json, "file", check->side.path);
 	json_u64(&json, "broken", check->broken);
@@ -218,28 +194,12 @@ void check_json(const struct check *check)
 	for (size_t i = 0; i < check->budgets.count; i++)
 		json_verdict(check, &json, &check->verdicts[i]);
 	json_end(&json);
-	json_u64(&json, "suppressed_bytes", sum.bytes);
-	json_u64(&json, "suppressed_allocations", sum.blocks);
-	json_begin_array(&json, "suppressions");
-	for (size_t i = 0; i < suppressions_count(check->suppressions); i++) {
-		const struct suppression *one = suppressions_at(check->suppressions, i);
-		if (!one->stacks)
-			continue;
-		json_begin_object(&json, NULL);
-		json_string(&json, "pattern", one->pattern);
-		json_string(&json, "origin", one->origin);
-		json_u64(&json, "line", one->line);
-		json_u64(&json, "stacks", one->stacks);
-		json_u64(&json, "blocks", one->blocks);
-		json_u64(&json, "bytes", one->bytes);
-		json_end(&json);
-	}
-	json_end(&json);
+	suppressed_json(&check->suppressed, &json);
 	if (check->has_program)
 		json_i64(&json, "program_status", check->program_status);
 	else
 		json_null(&json, "program_status");
-	json_string(&json, "note", check->suppression_note[0] ? check->suppression_note : NULL);
+	json_string(&json, "note", check->suppressed.note[0] ? check->suppressed.note : NULL);
 	json_string(&json, "warning", side_warning(&check->side));
 	json_end(&json);
 	text_put_char(&check->out->text, '\n');

@@ -65,14 +65,13 @@ static const struct args_option options[] = {
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
-enum { OPTION_COUNT = sizeof options / sizeof options[0], SUPPRESSION_FILES_MAX = 16 };
+enum { OPTION_COUNT = sizeof options / sizeof options[0] };
 
 struct request {
 	const char *path, *budgets_file, *baseline, *junit, *output;
 	char **program; /* NULL: a file is checked */
-	const char *suppressions[SUPPRESSION_FILES_MAX];
-	size_t suppression_count;
-	bool no_budgets_file, no_builtin, has_section, allow_failure, json, github, help;
+	struct suppressed_options suppressed;
+	bool no_budgets_file, has_section, allow_failure, json, github, help;
 	uint64_t section;
 	double tolerance;
 	struct budgets budgets;
@@ -134,17 +133,6 @@ static bool take_limit(struct request *request, int id, const char *value)
 	return !budgets_add_limit(&request->budgets, figure, value, origin, &err) || complain(&err);
 }
 
-static bool take_suppressions(struct request *request, const char *value)
-{
-	if (request->suppression_count == SUPPRESSION_FILES_MAX) {
-		fprintf(stderr, "tidemark check: at most %d files of suppressions.\n",
-			SUPPRESSION_FILES_MAX);
-		return false;
-	}
-	request->suppressions[request->suppression_count++] = value;
-	return true;
-}
-
 static bool take_value(struct args *args, struct request *request, int id, const char *value)
 {
 	struct tm_error err = {0};
@@ -160,7 +148,7 @@ static bool take_value(struct args *args, struct request *request, int id, const
 	case OPT_TOLERANCE:
 		return take_tolerance(request, value);
 	case OPT_SUPPRESSIONS:
-		return take_suppressions(request, value);
+		return suppressed_take_file(&request->suppressed, "check", value);
 	case OPT_IMAGE:
 		request->has_section = true;
 		return args_number(args, "--image", value, UINT32_MAX, &request->section);
@@ -184,7 +172,7 @@ static bool take(struct args *args, struct request *request, int id, const char 
 		request->no_budgets_file = true;
 		break;
 	case OPT_NO_BUILTIN:
-		request->no_builtin = true;
+		request->suppressed.no_builtin = true;
 		break;
 	case OPT_ALLOW_FAILURE:
 		request->allow_failure = true;
@@ -300,31 +288,16 @@ static void clean_up(struct run *run)
 
 /* ---- checking ---- */
 
-static int add_suppressions(const struct request *request, struct suppressions **ret,
-			    struct tm_error *err)
-{
-	int code = suppressions_new(ret, err);
-	for (size_t i = 0; i < request->suppression_count && !code; i++)
-		code = suppressions_add_file(*ret, request->suppressions[i], err);
-	if (!code && !request->no_builtin)
-		code = suppressions_add_builtin(*ret, err);
-	return code;
-}
-
-/* The program's own suppressions are known only when its trace is open. */
 static int open_side(const struct request *request, const char *path, struct side *side,
-		     struct suppressions **suppressions, char *note, size_t note_bytes,
-		     struct tm_error *err)
+		     struct suppressed *suppressed, struct tm_error *err)
 {
 	struct side_options how = {.path = path,
 				   .has_section = request->has_section && path != request->baseline,
 				   .section = request->section};
-	int code = add_suppressions(request, suppressions, err);
+	int code = side_open(side, &how, err);
 	if (!code)
-		code = side_open(side, &how, err);
-	if (!code)
-		code = suppressions_add_program(*suppressions, &side->input, note, note_bytes, err);
-	return code ? code : suppressions_apply(*suppressions, side->data, err);
+		code = suppressed_init(suppressed, &request->suppressed, &side->input, err);
+	return code ? code : suppressions_apply(suppressed->list, side->data, err);
 }
 
 static int add_budgets(const struct request *request, struct check *check, struct tm_error *err)
@@ -371,12 +344,10 @@ static int print(const struct request *request, const struct check *check, struc
 static int load(const struct request *request, const char *path, struct check *check,
 		struct tm_error *err)
 {
-	char ignored[300];
-	int code = open_side(request, path, &check->side, &check->suppressions,
-			     check->suppression_note, sizeof check->suppression_note, err);
+	int code = open_side(request, path, &check->side, &check->suppressed, err);
 	if (!code && request->baseline)
 		code = open_side(request, request->baseline, &check->baseline,
-				 &check->baseline_suppressions, ignored, sizeof ignored, err);
+				 &check->baseline_suppressed, err);
 	return code ? code : check_judge(check, err);
 }
 
@@ -401,8 +372,8 @@ static int run_check(struct request *request, struct check *check, struct tm_err
 
 static void done(struct check *check)
 {
-	suppressions_free(check->suppressions);
-	suppressions_free(check->baseline_suppressions);
+	suppressed_done(&check->suppressed);
+	suppressed_done(&check->baseline_suppressed);
 	budgets_done(&check->budgets);
 	tm_free(check->verdicts);
 }

@@ -277,9 +277,11 @@ static bool check_paths(struct request *request)
 	const struct side_options *a = &request->a, *b = &request->b;
 	bool ranges = a->from != b->from || a->to != b->to || a->has_section || b->has_section;
 	if (!a->path || (!b->path && !ranges)) {
-		fputs(a->path ? "tidemark diff: name a second trace, or two ranges of this one, as in "
+		fputs(a->path ? "tidemark diff: name a second trace, or two ranges of this one, as "
+				"in "
 				"'tidemark diff --to-a 10s --from-b 10s FILE'.\n"
-			      : "tidemark diff: which traces? Name two, as in 'tidemark diff old.tide "
+			      : "tidemark diff: which traces? Name two, as in 'tidemark diff "
+				"old.tide "
 				"new.tide'.\n",
 		      stderr);
 		return false;

@@ -27,7 +27,7 @@ enum { COMPARISON_SECTIONS_MAX = 32 };
 struct comparison {
 	struct side before, after;
 	struct diff *diff;
-	double scale; /* of what was counted before; 1 = as it is */
+	double scale;            /* of what was counted before; 1 = as it is */
 	const char *scale_words; /* "time", "allocations"; NULL = none */
 	enum diff_sort sort;
 	size_t limit;    /* SIZE_MAX = all */
@@ -62,11 +62,11 @@ struct units_text comparison_number(const struct comparison_value *value, uint64
 
 /* ---- the faces of sections (diff_text.c, diff_tables.c) ---- */
 
-#define COMPARISON_FACES(name)                                                                   \
-	int comparison_##name##_text(const struct comparison *c,                                 \
-				     const struct comparison_section *section,                   \
-				     struct tm_error *err);                                      \
-	int comparison_##name##_json(const struct comparison *c,                                 \
+#define COMPARISON_FACES(name)                                                                    \
+	int comparison_##name##_text(const struct comparison *c,                                  \
+				     const struct comparison_section *section,                    \
+				     struct tm_error *err);                                       \
+	int comparison_##name##_json(const struct comparison *c,                                  \
 				     const struct comparison_section *section, struct json *json, \
 				     struct tm_error *err)
 COMPARISON_FACES(summary);

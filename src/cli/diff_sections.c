@@ -65,10 +65,7 @@ static const struct comparison_section sections[] = {
 	 .view = "allocators",
 	 FACES(flat)},
 	{.name = "sizes", .help = "how large blocks are", .want = QUERY_SIZES, FACES(buckets)},
-	{.name = "lifetimes",
-	 .help = "how long blocks live",
-	 .want = QUERY_LIVES,
-	 FACES(buckets)},
+	{.name = "lifetimes", .help = "how long blocks live", .want = QUERY_LIVES, FACES(buckets)},
 	{.name = "threads",
 	 .help = "what threads of the same name did",
 	 .want = QUERY_THREADS,
@@ -137,18 +134,16 @@ bool comparison_total(const struct comparison *c, size_t index, struct compariso
 	}
 	switch (index - count) {
 	case 0:
-		*ret = (struct comparison_value){
-			"peak_rss_bytes", "peak RSS, whole run", VALUE_BYTES,
-			before->peak_rss_bytes && after->peak_rss_bytes, before->peak_rss_bytes,
-			after->peak_rss_bytes};
+		*ret = (struct comparison_value){"peak_rss_bytes",
+						 "peak RSS, whole run",
+						 VALUE_BYTES,
+						 before->peak_rss_bytes && after->peak_rss_bytes,
+						 before->peak_rss_bytes,
+						 after->peak_rss_bytes};
 		return true;
 	case 1:
-		*ret = (struct comparison_value){"stacks",
-						 "stacks, whole run",
-						 VALUE_COUNT,
-						 true,
-						 before->stacks,
-						 after->stacks};
+		*ret = (struct comparison_value){"stacks", "stacks, whole run", VALUE_COUNT,
+						 true,     before->stacks,      after->stacks};
 		return true;
 	case 2:
 		*ret = (struct comparison_value){"duration_ns",

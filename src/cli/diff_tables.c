@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections of `tidemark diff` that are tables: sizes, lifetimes, threads, the heap over time. */
+/* The sections of `tidemark diff` that are tables: sizes, lifetimes, threads, the heap over time.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -257,7 +258,8 @@ static int make_steps(const struct side *side, uint64_t steps[STEPS], struct tm_
 	memset(steps, 0, STEPS * sizeof *steps);
 	for (size_t i = 0; i < timeline.point_count; i++) {
 		const struct query_point *point = &timeline.points[i];
-		uint64_t start = point->start_ns > side->from_ns ? point->start_ns - side->from_ns : 0;
+		uint64_t start =
+			point->start_ns > side->from_ns ? point->start_ns - side->from_ns : 0;
 		uint64_t end = point->end_ns > side->from_ns ? point->end_ns - side->from_ns : 0;
 		unsigned first = (unsigned)((double)start * STEPS / whole);
 		unsigned last = (unsigned)((double)end * STEPS / whole);

@@ -36,7 +36,7 @@ int comparison_summary_text(const struct comparison *c, const struct comparison_
 			    struct tm_error *err)
 {
 	static const struct grid_column columns[] = {
-		{"", GRID_LEFT, OUT_DIM, 0},       {"before", GRID_RIGHT, OUT_PLAIN, 0},
+		{"", GRID_LEFT, OUT_DIM, 0},         {"before", GRID_RIGHT, OUT_PLAIN, 0},
 		{"after", GRID_RIGHT, OUT_PLAIN, 0}, {"change", GRID_RIGHT, OUT_FIGURE, 0},
 		{"", GRID_RIGHT, OUT_PLAIN, 0},
 	};
@@ -125,7 +125,8 @@ static void put_change(struct out *out, const struct comparison_value *value)
 	out_style(out, OUT_FIGURE);
 	text_print(&out->text, "%10s", comparison_change(value).text);
 	out_style(out, OUT_PLAIN);
-	text_print(&out->text, " %10s  %s to %s", comparison_percent(value->before, value->after).text,
+	text_print(&out->text, " %10s  %s to %s",
+		   comparison_percent(value->before, value->after).text,
 		   comparison_number(value, value->before).text,
 		   comparison_number(value, value->after).text);
 }
@@ -287,7 +288,8 @@ int comparison_sites_json(const struct comparison *c, const struct comparison_se
 static int make_flat(const struct comparison *c, const struct comparison_section *section,
 		     struct diff **ret_diff, struct tm_error *err)
 {
-	int code = diff_flat(c->before.data, c->after.data, view_find(section->view), ret_diff, err);
+	int code =
+		diff_flat(c->before.data, c->after.data, view_find(section->view), ret_diff, err);
 	if (code)
 		return code;
 	if (c->scale != 1)

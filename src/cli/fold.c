@@ -19,11 +19,12 @@ int fold_parse(const char *text, unsigned *ret_kinds, struct tm_error *err)
 		else if (kind != KIND_UNKNOWN)
 			kinds |= 1u << kind;
 		else
-			return tm_fail(err, -EINVAL,
-				       "'--fold' takes kinds of frames (allocator, standard, runtime, "
-				       "library, application), or noise for the first three, not "
-				       "'%.60s'",
-				       text);
+			return tm_fail(
+				err, -EINVAL,
+				"'--fold' takes kinds of frames (allocator, standard, runtime, "
+				"library, application), or noise for the first three, not "
+				"'%.60s'",
+				text);
 		at += bytes + (at[bytes] == ',');
 	}
 	*ret_kinds = kinds;

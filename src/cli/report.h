@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "cli/out.h"
+#include "cli/suppressed.h"
 #include "model/query.h"
 #include "views/views.h"
 
@@ -57,6 +58,7 @@ struct report_options {
 	bool has_limit, has_depth, has_image, all_images;
 	bool json, csv, stacks, exact, follow, no_pager, help;
 	enum out_color color;
+	struct suppressed_options suppressed;
 	const struct report_section *sections[REPORT_SECTIONS_MAX]; /* none = the usual ones */
 	size_t section_count;
 };
@@ -74,8 +76,9 @@ struct report {
 	bool is_part;               /* a range or a filter was asked for */
 	bool is_asked;              /* the answer is filled: is_part, or a section wants it */
 	struct query_answer answer;
-	struct view_data *data;  /* of what was chosen */
-	struct view_figures sum; /* of all stacks that were chosen */
+	struct suppressed suppressed; /* taken out of the list of unfreed blocks */
+	struct view_data *data;       /* of what was chosen */
+	struct view_figures sum;      /* of all stacks that were chosen */
 	struct view_rss rss;
 };
 

@@ -206,6 +206,7 @@ int report_json(const struct report *report, struct json *json, struct tm_error 
 	put_run(report, json);
 	put_totals(report, json);
 	put_recording(report, json);
+	suppressed_json(&report->suppressed, json);
 	put_rss(&report->rss, json);
 	int code = put_ages(report, json, err);
 	put_selection(report, json);

@@ -101,6 +101,11 @@ int report_load(struct report *report, struct tm_error *err)
 		return code;
 	view_rss(report->data, &report->rss);
 	code = ask(report, err);
+	if (!code)
+		code = suppressed_init(&report->suppressed, &report->options->suppressed,
+				       &report->input, err);
+	if (!code)
+		code = suppressions_apply(report->suppressed.list, report->data, err);
 	if (!code && report->options->fold)
 		code = view_data_fold(report->data, report->options->fold, err);
 	if (!code)
@@ -114,6 +119,7 @@ void report_unload(struct report *report)
 		query_answer_done(&report->answer);
 	report->is_asked = false;
 	report->bound = filter_bound_free(report->bound);
+	suppressed_done(&report->suppressed);
 	report->data = view_data_free(report->data);
 	report->query = query_close(report->query);
 }

@@ -25,6 +25,8 @@ enum {
 	OPT_FILTER,
 	OPT_FOLD,
 	OPT_KINDS,
+	OPT_SUPPRESSIONS,
+	OPT_NO_BUILTIN,
 	OPT_LIMIT,
 	OPT_DEPTH,
 	OPT_SORT,
@@ -53,6 +55,9 @@ static const struct args_option options[] = {
 	{OPT_FILTER, 'F', "filter", "EXPR", "only these blocks: 'function:parse and size>=4K'"},
 	{OPT_FOLD, 0, "fold", "KINDS", "leave out frames: allocator, runtime, noise ..."},
 	{OPT_KINDS, 0, "kinds", "FILE", "rules of kinds of frames (docs/kinds.md)"},
+	{OPT_SUPPRESSIONS, 0, "suppressions", "FILE", "unfreed blocks that are accepted"},
+	{OPT_NO_BUILTIN, 0, "no-builtin-suppressions", NULL,
+	 "also list as unfreed what the C library keeps"},
 	{OPT_LIMIT, 'n', "limit", "N", "show N entries of each kind; 0 shows all"},
 	{OPT_DEPTH, 'd', "depth", "N", "show N frames of a stack or tree; 0 shows all"},
 	{OPT_SORT, 0, "sort", "KEY", "bytes, count, average, self, temporary or name"},
@@ -256,6 +261,9 @@ static bool set_flag(struct report_options *o, int id)
 	case OPT_NO_PAGER:
 		o->no_pager = true;
 		return true;
+	case OPT_NO_BUILTIN:
+		o->suppressed.no_builtin = true;
+		return true;
 	case OPT_FOLLOW:
 		o->follow = true;
 		return true;
@@ -298,6 +306,8 @@ static bool set_value(const struct args *args, struct report_options *o, int id,
 	case OPT_KINDS:
 		o->kinds = value;
 		return true;
+	case OPT_SUPPRESSIONS:
+		return suppressed_take_file(&o->suppressed, "report", value);
 	case OPT_LIMIT:
 		o->has_limit = true;
 		return args_number(args, "--limit", value, UINT32_MAX, &o->limit);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sites: the functions that allocate, the largest first, with their largest stacks. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +25,25 @@ static bool is_chosen(const struct report *report)
 	return report->options->section_count > 0;
 }
 
+static bool is_unfreed(const struct view *view)
+{
+	return view->columns[0] == VIEW_UNFREED_BYTES;
+}
+
+/* What is suppressed is not in the list of unfreed blocks, but below it. Folded stacks all are. */
 static int fill(const struct report *report, const char *name, struct view *view,
 		struct view_rows *rows, struct tm_error *err)
 {
 	const struct view *usual = view_find(name);
+	struct view_figures *hidden = NULL;
 	*view = report_view(report, usual, usual->order);
-	return view_fill(view, report->data, rows, err);
+	if (is_unfreed(view) && !report->options->fold &&
+	    suppressions_hide(report->suppressed.list, report->data, &hidden))
+		return tm_fail(err, -ENOMEM, "out of memory");
+	int code = view_fill(view, report->data, rows, err);
+	if (hidden)
+		suppressions_show(report->data, hidden);
+	return code;
 }
 
 /* ---- text ---- */
@@ -190,6 +204,8 @@ int report_sites_text(const struct report *report, const struct report_section *
 	for (size_t i = 0; i < shown; i++)
 		put_site(report, out, &view, &rows.rows[i]);
 	view_rows_done(&rows);
+	if (is_unfreed(&view))
+		suppressed_text(&report->suppressed, out);
 	return 0;
 }
 

@@ -100,8 +100,6 @@ static int load(struct side *side, const struct side_options *options, struct tm
 	code = view_data_new(&side->input, &side->data, err);
 	if (!code)
 		code = ask(side, options, err);
-	if (!code && options->suppressions)
-		code = suppressions_apply(options->suppressions, side->data, err);
 	if (!code && options->fold)
 		code = view_data_fold(side->data, options->fold, err);
 	if (!code)

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "model/query.h"
-#include "views/suppress.h"
 #include "views/views.h"
 
 struct side_options {
@@ -15,9 +14,8 @@ struct side_options {
 	const struct filter *filter; /* NULL: all */
 	bool has_section;
 	uint64_t section;
-	unsigned want;                     /* enum query_want, beside peak and kept */
-	unsigned fold;                     /* kinds of frames, bits 1u << enum frame_kind */
-	struct suppressions *suppressions; /* applied; NULL: none */
+	unsigned want; /* enum query_want, beside peak and kept */
+	unsigned fold; /* kinds of frames, bits 1u << enum frame_kind */
 };
 
 struct side {

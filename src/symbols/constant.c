@@ -33,12 +33,22 @@ static size_t read_image(const struct elffile *file, uint64_t address, uint8_t *
 	return 0;
 }
 
+/* Most programs do not have the name at all: that is seen without a look at each symbol. */
+static bool has_name(const struct elffile *file, size_t strings, const char *name)
+{
+	Elf_Scn *section = elf_getscn(file->elf, strings);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	return data && data->d_buf && memmem(data->d_buf, data->d_size, name, strlen(name) + 1);
+}
+
 /* Address of a function in one symbol table; false if it is not there. */
 static bool find_in(const struct elffile *file, uint32_t type, const char *name, uint64_t *ret)
 {
 	GElf_Shdr header;
 	Elf_Scn *section = elffile_section(file, NULL, type, &header);
-	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	if (!section || !has_name(file, header.sh_link, name))
+		return false;
+	Elf_Data *data = elf_getdata(section, NULL);
 	if (!data || !header.sh_entsize)
 		return false;
 	size_t count = data->d_size / header.sh_entsize;

@@ -330,6 +330,31 @@ const struct suppression *suppressions_find(const struct suppressions *s, uint32
 	return &s->list[s->by_node[stack] - 1];
 }
 
+int suppressions_hide(const struct suppressions *s, struct view_data *data,
+		      struct view_figures **ret_hidden)
+{
+	struct view_figures *hidden = tm_alloc_array(data->row_count + 1, sizeof *hidden);
+	if (!hidden)
+		return -ENOMEM;
+	for (size_t i = 0; i < data->row_count; i++) {
+		struct view_figures *figures = &data->rows[i].figures;
+		if (!suppressions_find(s, data->rows[i].stack))
+			continue;
+		hidden[i].of[VIEW_UNFREED_BLOCKS] = figures->of[VIEW_UNFREED_BLOCKS];
+		hidden[i].of[VIEW_UNFREED_BYTES] = figures->of[VIEW_UNFREED_BYTES];
+		figures->of[VIEW_UNFREED_BLOCKS] = figures->of[VIEW_UNFREED_BYTES] = 0;
+	}
+	*ret_hidden = hidden;
+	return 0;
+}
+
+void suppressions_show(struct view_data *data, struct view_figures *hidden)
+{
+	for (size_t i = 0; i < data->row_count; i++)
+		view_figures_add(&data->rows[i].figures, &hidden[i]);
+	tm_free(hidden);
+}
+
 size_t suppressions_count(const struct suppressions *s)
 {
 	return s ? s->count : 0;

@@ -55,6 +55,14 @@ TM_MUST_CHECK int suppressions_apply(struct suppressions *s, const struct view_d
 /* Of a stack of that data; NULL = none. O(1). */
 const struct suppression *suppressions_find(const struct suppressions *s, uint32_t stack);
 
+/*
+ * Takes what is suppressed out of the data's unfreed figures, or puts it back. The data must be
+ * that of suppressions_apply(), not folded since. -ENOMEM: nothing was taken.
+ */
+TM_MUST_CHECK int suppressions_hide(const struct suppressions *s, struct view_data *data,
+				    struct view_figures **ret_hidden);
+void suppressions_show(struct view_data *data, struct view_figures *hidden);
+
 size_t suppressions_count(const struct suppressions *s);
 const struct suppression *suppressions_at(const struct suppressions *s, size_t index);
 /* Of all patterns together. */

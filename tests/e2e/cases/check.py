@@ -63,7 +63,7 @@ def suppressions(t):
                           for one in facts["suppressions"]},
             {(str(path), 3, 50, 5), ("the program", 2, 64, 1)})
     text = t.tool("check", "--suppressions", path, "--max-unfreed", "100", t.trace)
-    t.expect("114 B unfreed in 6 blocks" in text.out, text.out)
+    t.expect("Suppressed: 114 B unfreed in 6 blocks" in text.out, text.out)
     path.write_text("leak:ok\nleek:typo\n")
     result = t.tool("check", "--suppressions", path, "--max-unfreed", "1", t.trace)
     t.equal("a mistake: status", result.status, 2)
