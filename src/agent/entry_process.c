@@ -217,6 +217,16 @@ EXPORT int pthread_setname_np(uintptr_t thread, const char *name)
 }
 
 /*
+ * AddressSanitizer's runtime ends a program where another library comes before
+ * it, as every preloaded one does, unless its options say otherwise. It asks for
+ * their defaults by this name; a program's own definition goes before ours.
+ */
+EXPORT const char *__asan_default_options(void)
+{
+	return "verify_asan_link_order=0";
+}
+
+/*
  * Pure pass-throughs that look at their arguments in registers and go on by a
  * tail jump, whatever the number of arguments:
  *   clone    a thread that shares its maker's thread pointer: from then on the

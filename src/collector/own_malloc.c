@@ -28,7 +28,7 @@ static void *read_section(int fd, const Elf64_Shdr *section, size_t *ret_bytes)
 	return bytes;
 }
 
-static bool defines_malloc(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings)
+static bool defines(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, const char *name)
 {
 	size_t table_bytes = 0, string_bytes = 0;
 	bool found = false;
@@ -40,7 +40,7 @@ static bool defines_malloc(int fd, const Elf64_Shdr *table, const Elf64_Shdr *st
 		found = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
 			ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
 			symbol->st_shndx != SHN_UNDEF && symbol->st_name < string_bytes &&
-			strcmp(names + symbol->st_name, "malloc") == 0;
+			strcmp(names + symbol->st_name, name) == 0;
 	}
 	tm_free(names);
 	tm_free(symbols);
@@ -50,8 +50,7 @@ static bool defines_malloc(int fd, const Elf64_Shdr *table, const Elf64_Shdr *st
 static void find_sanitizer(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings,
 			   char *ret_name, size_t name_bytes)
 {
-	static const char *const libraries[] = {"libasan.so", "libhwasan.so", "liblsan.so",
-						"libtsan.so", "libclang_rt.asan"};
+	static const char *const libraries[] = {"libasan.so", "libclang_rt.asan"};
 	size_t table_bytes = 0, string_bytes = 0;
 	Elf64_Dyn *entries = read_section(fd, table, &table_bytes);
 	char *names = entries ? read_section(fd, strings, &string_bytes) : NULL;
@@ -90,7 +89,12 @@ void own_malloc_sanitizer(int fd, char *ret_name, size_t name_bytes)
 	size_t count = 0;
 	Elf64_Shdr *sections = read_headers(fd, &count);
 	*ret_name = '\0';
+	bool insists = false;
 	for (size_t i = 0; sections && i < count; i++)
+		if (sections[i].sh_type == SHT_DYNSYM && sections[i].sh_link < count)
+			insists |= defines(fd, &sections[i], &sections[sections[i].sh_link],
+					   "__asan_default_options");
+	for (size_t i = 0; insists && i < count; i++)
 		if (sections[i].sh_type == SHT_DYNAMIC && sections[i].sh_link < count)
 			find_sanitizer(fd, &sections[i], &sections[sections[i].sh_link], ret_name,
 				       name_bytes);
@@ -106,7 +110,7 @@ bool own_malloc_in(const char *path)
 	for (size_t i = 0; sections && i < count && !found; i++)
 		if ((sections[i].sh_type == SHT_DYNSYM || sections[i].sh_type == SHT_SYMTAB) &&
 		    sections[i].sh_link < count)
-			found = defines_malloc(fd, &sections[i], &sections[sections[i].sh_link]);
+			found = defines(fd, &sections[i], &sections[sections[i].sh_link], "malloc");
 	tm_free(sections);
 	if (fd >= 0)
 		close(fd);

@@ -12,7 +12,8 @@
 bool own_malloc_in(const char *path);
 
 /*
- * The name of a sanitizer's run-time library that the (open) file needs, or "":
- * such a library brings its own malloc and insists on being loaded first.
+ * The name of AddressSanitizer's run-time library if the (open) file needs it and
+ * it will insist on being loaded first, or "". The agent tells it not to, but by
+ * a function (__asan_default_options) that a program may define itself.
  */
 void own_malloc_sanitizer(int fd, char *ret_name, size_t name_bytes);

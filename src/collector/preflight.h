@@ -20,7 +20,7 @@ struct preflight {
 	char *path;  /* the file that is executed; tm_free() it */
 	char *image; /* the program behind it: the interpreter of a script; tm_free() it */
 	bool script;
-	char sanitizer[64]; /* the run-time library of a sanitizer that it needs, or "" */
+	char sanitizer[64]; /* the run-time library of a sanitizer that must be first, or "" */
 };
 
 /*
