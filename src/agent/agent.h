@@ -108,10 +108,12 @@ struct agent_fixed {
 	_Atomic uint32_t
 		was_on; /* atomic: this image was recorded: state NEW again means a forked child */
 	uint32_t pid;   /* set in init: of the process that was recorded */
-	uintptr_t cxx_throw;  /* set once in init: __cxa_allocate_exception, where operator new is
-				 hooked */
-	uint32_t follow_fork; /* set once in init */
-	uint32_t no_maps;     /* set once in init */
+	uintptr_t cxx_throw; /* set once in init: __cxa_allocate_exception, where operator new is
+				hooked */
+	_Atomic uint64_t objects_added; /* atomic: the loader's count when redirect_late() looked */
+	_Atomic uint32_t redirect_due;  /* atomic: something was loaded since */
+	uint32_t follow_fork;           /* set once in init */
+	uint32_t no_maps;               /* set once in init */
 };
 
 extern struct agent agent __attribute__((visibility("hidden")));

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 
 #include "agent/memory_ops.h"
+#include "agent/redirect.h"
 #include "agent/rows.h"
 #include "agent/sys.h"
 
@@ -29,12 +30,51 @@ static void forget_jit_regions(void)
 		atomic_store_explicit(&agent.jit_regions[i], 0, memory_order_relaxed);
 }
 
+/*
+ * The loader looks at who calls it where a name has no slash (the caller's own
+ * search path) or a $ in it (the caller's folder). For any other it is all the
+ * same who calls, and we can look afterwards what has come.
+ */
+static bool caller_matters(const char *path)
+{
+	bool slash = false;
+	for (; path && *path; path++) {
+		if (*path == '$')
+			return true;
+		slash |= *path == '/';
+	}
+	return !slash;
+}
+
+__attribute__((noinline)) static void *open_and_redirect(const char *path, int mode)
+{
+	void *handle = real.dlopen(path, mode);
+	if (handle)
+		redirect_late();
+	return handle;
+}
+
 EXPORT void *dlopen(const char *path, int mode)
 {
 	RESOLVE(dlopen);
-	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON) {
 		forget_jit_regions();
+		if (!caller_matters(path))
+			return open_and_redirect(path, mode);
+		atomic_store_explicit(&agent_fixed.redirect_due, 1, memory_order_relaxed);
+	}
 	return real.dlopen(path, mode);
+}
+
+/* By a tail jump, too: RTLD_NEXT means the library after the caller's. */
+EXPORT void *dlsym(void *handle, const char *name)
+{
+	RESOLVE(dlsym);
+	if (unlikely(atomic_load_explicit(&agent_fixed.redirect_due, memory_order_relaxed)) &&
+	    atomic_exchange(&agent_fixed.redirect_due, 0) &&
+	    atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+		redirect_late();
+	return real.dlsym(handle, name);
 }
 
 EXPORT void *dlmopen(long space, const char *path, int mode)

@@ -41,6 +41,8 @@
 	X(fork, int, (void))                                          \
 	X(_Fork, int, (void))                                         \
 	X(execve, int, (const char *, char *const *, char *const *))  \
+	X(dlsym, void *, (void *, const char *))                      \
+	X(dl_iterate_phdr, int, (void *, void *))                     \
 	X(execv, int, (const char *, char *const *))                  \
 	X(execvp, int, (const char *, char *const *))                 \
 	X(execvpe, int, (const char *, char *const *, char *const *)) \

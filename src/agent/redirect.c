@@ -10,6 +10,8 @@
 
 enum { OBJECTS_MAX = 65536 };
 
+extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
+
 /* The tables of one object that relocation used. */
 struct relocations {
 	const Elf64_Rela *list[2];
@@ -97,7 +99,11 @@ static bool same_object(const void *function, uintptr_t dynamic)
 	       modules_find(agent.modules, dynamic, &b) && a.start == b.start;
 }
 
-static void redirect_object(const struct elf_link_map *object)
+typedef bool (*redirect_wanted_fn)(const void *ctx, const struct redirect *redirect,
+				   uintptr_t slot);
+
+static void redirect_object(const struct elf_link_map *object, redirect_wanted_fn wanted,
+			    const void *ctx)
 {
 	struct relocations tables;
 	if (!read_dynamic(object, &tables))
@@ -111,10 +117,18 @@ static void redirect_object(const struct elf_link_map *object)
 			const Elf64_Sym *symbol = &tables.symbols[ELF64_R_SYM(r->r_info)];
 			const struct redirect *found =
 				find_redirect(tables.strings + symbol->st_name);
-			/* Calls inside the allocator itself are not the program's. */
-			if (found && !same_object(*found->real, object->dynamic))
-				point_slot(object->bias + r->r_offset, found->hook);
+			uintptr_t slot = object->bias + r->r_offset;
+			if (found && wanted(ctx, found, slot))
+				point_slot(slot, found->hook);
 		}
+}
+
+/* Calls inside the allocator itself are not the program's. */
+static bool wanted_at_start(const void *ctx, const struct redirect *redirect, uintptr_t slot)
+{
+	const struct elf_link_map *object = ctx;
+	(void)slot;
+	return !same_object(*redirect->real, object->dynamic);
 }
 
 /* operator new of the C++ library ends in malloc: only an allocator's own is of interest. */
@@ -139,7 +153,123 @@ void redirect_start(const struct elf_scope *scope)
 	const struct elf_link_map *object = (const struct elf_link_map *)debug->map;
 	for (int i = 0; object && i < OBJECTS_MAX; i++) {
 		if ((uintptr_t)object != scope->self)
-			redirect_object(object);
+			redirect_object(object, wanted_at_start, object);
 		object = (const struct elf_link_map *)object->next;
 	}
+}
+
+/* ---- objects that were loaded later ---- */
+
+/* struct dl_phdr_info as every C library on Linux lays it out. */
+struct loaded {
+	uintptr_t bias;
+	const char *name;
+	const Elf64_Phdr *headers;
+	uint16_t header_count;
+	uint64_t added;
+	uint64_t removed;
+};
+
+/* Where the object's code and data lie. */
+struct extent {
+	uintptr_t start, end;
+	uintptr_t dynamic;
+};
+
+static struct extent extent_of(const struct loaded *object)
+{
+	struct extent extent = {.start = UINTPTR_MAX};
+	for (uint16_t i = 0; i < object->header_count; i++) {
+		const Elf64_Phdr *header = &object->headers[i];
+		uintptr_t start = object->bias + header->p_vaddr;
+		if (header->p_type == PT_DYNAMIC)
+			extent.dynamic = start;
+		if (header->p_type != PT_LOAD)
+			continue;
+		extent.start = start < extent.start ? start : extent.start;
+		if (start + header->p_memsz > extent.end)
+			extent.end = start + header->p_memsz;
+	}
+	return extent;
+}
+
+static bool lies_in(const struct extent *extent, const void *address)
+{
+	return (uintptr_t)address >= extent->start && (uintptr_t)address < extent->end;
+}
+
+/* Neither we nor the kernel's own pages, which no loader has relocated. */
+static bool is_ordinary(const struct loaded *object, const struct extent *extent)
+{
+	static const char vdso[] = "linux-vdso";
+	return extent->dynamic && extent->dynamic != (uintptr_t)_DYNAMIC &&
+	       (!object->name || strlen(object->name) < sizeof vdso - 1 ||
+		memcmp(object->name, vdso, sizeof vdso - 1) != 0);
+}
+
+/* The first names of the three families: who has one has the others. */
+static bool is_allocator(const struct elf_module *module)
+{
+	return elf_find_in(module, "mallocx") || elf_find_in(module, "mi_malloc") ||
+	       elf_find_in(module, "tc_malloc");
+}
+
+static int learn_definitions(const struct loaded *object, size_t bytes, void *ctx)
+{
+	struct extent extent = extent_of(object);
+	struct elf_module module;
+	(void)bytes;
+	(void)ctx;
+	if (!is_ordinary(object, &extent) ||
+	    !elf_module_init(&module, object->bias, (const Elf64_Dyn *)extent.dynamic) ||
+	    !is_allocator(&module))
+		return 0;
+	for (const struct redirect *r = redirects; r->name; r++)
+		if (!*r->real && !(r->name[0] == '_' && r->name[1] == 'Z'))
+			*r->real = elf_find_in(&module, r->name);
+	return 0;
+}
+
+/* A slot that leads to what is hooked, or back into its own object: to be bound at the first call.
+ */
+static bool wanted_late(const void *ctx, const struct redirect *redirect, uintptr_t slot)
+{
+	const struct extent *extent = ctx;
+	void *now = *(void *volatile *)slot;
+	return !lies_in(extent, *redirect->real) &&
+	       (now == *redirect->real || lies_in(extent, now));
+}
+
+static int redirect_loaded(const struct loaded *object, size_t bytes, void *ctx)
+{
+	struct extent extent = extent_of(object);
+	const struct elf_link_map map = {.bias = object->bias, .dynamic = extent.dynamic};
+	(void)bytes;
+	(void)ctx;
+	if (is_ordinary(object, &extent))
+		redirect_object(&map, wanted_late, &extent);
+	return 0;
+}
+
+static int read_counts(const struct loaded *object, size_t bytes, void *ctx)
+{
+	if (bytes >= sizeof *object)
+		*(uint64_t *)ctx = object->added;
+	return 1;
+}
+
+void redirect_late(void)
+{
+	uint64_t added = 0;
+	if (!real.dl_iterate_phdr)
+		return;
+	real.dl_iterate_phdr((void *)read_counts, &added);
+	if (added && atomic_exchange(&agent_fixed.objects_added, added) == added)
+		return;
+	real.dl_iterate_phdr((void *)learn_definitions, NULL);
+	for (const struct redirect *r = redirects; r->name; r++)
+		if (*r->real) {
+			real.dl_iterate_phdr((void *)redirect_loaded, NULL);
+			return;
+		}
 }

@@ -6,6 +6,8 @@
  *   deepbind  RTLD_DEEPBIND: the library's malloc is the C library's, unseen
  *   dlmopen   a library in a namespace of its own
  *   symbolic  a library linked with -Bsymbolic
+ *   late      a library with an allocator of its own; loaded by its path
+ *   late_name the same, found by its name alone
  *   local     RTLD_LOCAL | RTLD_LAZY, never closed, used at exit
  */
 #define LEDGER_THREADS
@@ -25,6 +27,7 @@ LEDGER_SITE(plug_e_make);
 LEDGER_SITE(plug_f_make);
 LEDGER_SITE(plug_s_make);
 LEDGER_SITE(host_malloc);
+LEDGER_SITE(late_malloc);
 
 static const char *folder;
 
@@ -154,6 +157,21 @@ static void mode_local(void)
 	atexit(late);
 }
 
+static void mode_late(const char *path)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	check(library != NULL, "dlopen failed");
+	void *(*take)(size_t) = dlsym(library, "late_malloc");
+	void (*give)(void *) = dlsym(library, "late_free");
+	for (size_t i = 1; i <= 200; i++) {
+		void *block = ledger_alloc(&late_malloc_site, take(i * 10), i * 10);
+		if (i % 4 == 0)
+			continue;
+		ledger_free(&late_malloc_site, block, i * 10);
+		give(block);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[1] : "";
@@ -167,6 +185,8 @@ int main(int argc, char **argv)
 		mode_dlmopen();
 	else if (!strcmp(mode, "symbolic"))
 		mode_symbolic();
+	else if (!strncmp(mode, "late", 4))
+		mode_late(argv[2]);
 	else if (!strcmp(mode, "local"))
 		mode_local();
 	else

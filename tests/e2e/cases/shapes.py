@@ -72,6 +72,16 @@ def relative(t):
     t.compare(["loader", "turns", "plugs", "1"])
 
 
+@case("loader/late", "an allocator that a plugin brings along is not seen")
+def late(t):
+    t.compare(["loader", "late", t.target("plug_late.so")])
+
+
+@case("loader/late_name", "an allocator that a plugin brings along is not seen")
+def late_name(t):
+    t.compare(["loader", "late_name", t.target("plug_late.so").name], env={"LD_LIBRARY_PATH": str(t.targets)})
+
+
 @case("loader/deepbind", "a plugin loaded with RTLD_DEEPBIND breaks the program or the figures")
 def deepbind(t):
     # Its malloc is the C library's and cannot be seen; blocks cross between both views. So
