@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model from a trace. model_load() adds up the slices, which say everything
+ * A model from a trace. model_load() takes the sums over slices, which say everything
  * up to the end of the last one, and replays the few events after it. Frees
  * there may end blocks whose birth lies before; the trace says their stack and
  * size, or the event block of their birth does.
@@ -8,8 +8,12 @@
 #include <errno.h>
 
 #include "base/memory.h"
+#include "model/event_scan.h"
 #include "model/history.h"
 #include "model/state.h"
+
+/* Slices are cut after half a million events at most in files of this size. */
+enum { TAIL_EVENTS_MAX = 4 << 20 };
 
 struct loader {
 	struct trace_reader *reader;
@@ -18,6 +22,8 @@ struct loader {
 	size_t stack_count;
 	uint32_t slice_count;
 	uint64_t first_event, first_block; /* that the slices do not cover */
+	uint64_t all_events;
+	const struct model_load_options *options;
 	struct tm_error *err;
 };
 
@@ -286,44 +292,59 @@ static int add_samples_and_maps(struct loader *l)
 	return rc;
 }
 
-static int load_aggregates(struct loader *l)
-{
-	int rc = add_slices(l);
-	if (rc)
-		return rc;
-	l->m->loaded = l->slice_count > 0;
-	model_slice_begin(l->m, l->slice_count > 0);
-	return replay(l);
-}
+/* ---- all events ---- */
 
-static int rebuild_block(struct loader *l, size_t index)
+static int rebuild_events(void *ctx, size_t index, const struct trace_event_block *facts,
+			  struct trace_event *events)
 {
-	const struct history_part *part = history_part(&l->history, index, l->err);
-	if (!part)
-		return skip_damaged(l, index);
+	struct loader *l = ctx;
+	(void)index;
 	int rc = 0;
-	for (uint64_t i = 0; !rc && i < part->facts.event_count; i++)
-		rc = check_event(l, &part->events[i]);
+	for (uint64_t i = 0; !rc && i < facts->event_count; i++)
+		rc = check_event(l, &events[i]);
 	if (!rc)
-		rc = model_apply(l->m, part->events, part->facts.event_count, l->err);
+		rc = model_apply(l->m, events, facts->event_count, l->err);
 	if (!rc && model_slice_due(l->m))
 		model_slice_fold(l->m);
+	const struct model_load_options *options = l->options;
+	if (!rc && options->progress &&
+	    options->progress(options->ctx, facts->first_event + facts->event_count, l->all_events))
+		rc = tm_fail(l->err, -ECANCELED, "stopped");
 	return rc;
 }
 
+static int rebuild_damaged(void *ctx, size_t index, const struct trace_event_block *facts)
+{
+	struct loader *l = ctx;
+	(void)index;
+	l->m->unread_events += facts->event_count;
+	return 0;
+}
+
+/* Decoded by several threads, applied in order by this one. */
 static int rebuild(struct loader *l)
 {
-	size_t count = trace_reader_event_block_count(l->reader);
-	int rc = 0;
-	for (size_t i = 0; i < count && !rc; i++)
-		rc = rebuild_block(l, i);
-	return rc;
+	struct event_scan_counts counts = {0};
+	struct event_scan scan = {
+		.reader = l->reader,
+		.end = trace_reader_event_block_count(l->reader),
+		.addresses = l->options->addresses,
+		.threads = l->options->threads,
+		.fn = rebuild_events,
+		.damaged = rebuild_damaged,
+		.ctx = l,
+	};
+	struct trace_event_block last;
+	if (scan.end > 0 && !trace_reader_event_block(l->reader, scan.end - 1, &last))
+		l->all_events = last.first_event + last.event_count;
+	return event_scan_run(&scan, &counts, l->err);
 }
 
 static int from_trace(struct trace_reader *r, int (*feed)(struct loader *l),
-		      struct model **ret_model, struct tm_error *err)
+		      const struct model_load_options *options, struct model **ret_model,
+		      struct tm_error *err)
 {
-	struct loader l = {.reader = r, .err = err};
+	struct loader l = {.reader = r, .options = options, .err = err};
 	const struct trace_meta *meta;
 	const struct trace_stack *stacks;
 	int rc = trace_reader_meta(r, &meta, err);
@@ -331,8 +352,8 @@ static int from_trace(struct trace_reader *r, int (*feed)(struct loader *l),
 		rc = trace_reader_stacks(r, &stacks, &l.stack_count, err);
 	if (rc)
 		return rc;
-	struct model_options options = {.page_bytes = meta->page_bytes};
-	rc = model_new(&options, &l.m, err);
+	struct model_options model_options = {.page_bytes = meta->page_bytes};
+	rc = model_new(&model_options, &l.m, err);
 	if (rc)
 		return rc;
 	l.m->by_block = true;
@@ -349,13 +370,47 @@ static int from_trace(struct trace_reader *r, int (*feed)(struct loader *l),
 	return 0;
 }
 
+/* So many events without slices are not the tail of a file that is being written. */
+static bool slices_are_missing(const struct loader *l)
+{
+	size_t count = trace_reader_event_block_count(l->reader);
+	struct trace_event_block last;
+	return count > 0 && !trace_reader_event_block(l->reader, count - 1, &last) &&
+	       last.first_event + last.event_count > l->m->events + TAIL_EVENTS_MAX;
+}
+
+static int load_aggregates(struct loader *l)
+{
+	int rc = add_slices(l);
+	if (rc)
+		return rc;
+	if (slices_are_missing(l))
+		return bad_slice(l, "the slices after it are missing");
+	l->m->loaded = l->slice_count > 0;
+	model_slice_begin(l->m, l->slice_count > 0);
+	return replay(l);
+}
+
+int model_load_with(struct trace_reader *r, const struct model_load_options *options,
+		    struct model **ret_model, bool *ret_rebuilt, struct tm_error *err)
+{
+	int rc = from_trace(r, load_aggregates, options, ret_model, err);
+	bool rebuilt = rc == -EBADMSG;
+	if (rebuilt)
+		rc = from_trace(r, rebuild, options, ret_model, err);
+	if (!rc && ret_rebuilt)
+		*ret_rebuilt = rebuilt;
+	return rc;
+}
+
 int model_load(struct trace_reader *r, struct model **ret_model, struct tm_error *err)
 {
-	int rc = from_trace(r, load_aggregates, ret_model, err);
-	return rc == -EBADMSG ? from_trace(r, rebuild, ret_model, err) : rc;
+	const struct model_load_options options = {0};
+	return model_load_with(r, &options, ret_model, NULL, err);
 }
 
 int model_rebuild(struct trace_reader *r, struct model **ret_model, struct tm_error *err)
 {
-	return from_trace(r, rebuild, ret_model, err);
+	const struct model_load_options options = {.addresses = true};
+	return from_trace(r, rebuild, &options, ret_model, err);
 }

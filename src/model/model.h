@@ -105,6 +105,18 @@ TM_MUST_CHECK int model_stack_find(const struct model *m, uint32_t stack_id,
  */
 TM_MUST_CHECK int model_load(struct trace_reader *r, struct model **ret_model,
 			     struct tm_error *err);
+struct model_load_options {
+	/* While it rebuilds; may be NULL. Not 0 stops: -ECANCELED. */
+	int (*progress)(void *ctx, uint64_t done_events, uint64_t all_events);
+	void *ctx;
+	unsigned threads; /* that decode events; 0 = one per core */
+	bool addresses;   /* of live blocks, for model_live_blocks() after a rebuild */
+};
+/* The same with options; *ret_rebuilt (may be NULL) tells whether slices were missing or damaged.
+ */
+TM_MUST_CHECK int model_load_with(struct trace_reader *r, const struct model_load_options *options,
+				  struct model **ret_model, bool *ret_rebuilt,
+				  struct tm_error *err);
 /* Recomputes everything from all events (slow; the reference for tests and for files without
  * slices). */
 TM_MUST_CHECK int model_rebuild(struct trace_reader *r, struct model **ret_model,

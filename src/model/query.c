@@ -95,6 +95,20 @@ static void drop_slices(struct query_section *s)
 	s->slice_count = 0;
 }
 
+static int load_model(struct query_section *s, const struct query_open_options *options,
+		      struct tm_error *err)
+{
+	struct model_load_options load = {.threads = s->threads};
+	if (options) {
+		load.progress = options->progress.fn;
+		load.ctx = options->progress.ctx;
+	}
+	int rc = model_load_with(s->reader, &load, &s->model, &s->rebuilt, err);
+	if (!rc && s->rebuilt)
+		drop_slices(s);
+	return rc;
+}
+
 int query_open(struct trace_reader *reader, const struct query_open_options *options,
 	       struct query_section **ret_section, struct tm_error *err)
 {
@@ -113,7 +127,7 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 		rc = 0;
 	}
 	if (!rc)
-		rc = model_load(reader, &s->model, err);
+		rc = load_model(s, options, err);
 	if (rc) {
 		query_close(s);
 		return rc;
