@@ -44,11 +44,31 @@ static enum slot_state fail_slot(struct slot *slot, int code, const char *what)
 	return SLOT_FAILED;
 }
 
+/* What a thread did before is not known where blocks of events are left out. */
+static int mark_temporary(const struct event_scan *scan, size_t index, struct slot *slot)
+{
+	struct trace_ends_facts facts;
+	if (trace_reader_ends_facts(scan->reader, index, &facts))
+		return tm_fail(&slot->err, -EBADMSG, "ends are missing");
+	struct trace_old_end *rows = tm_alloc_array(facts.count + 1, sizeof *rows);
+	int rc = rows ? trace_reader_ends(scan->reader, index, rows, &slot->err) : -ENOMEM;
+	size_t next = 0;
+	for (size_t i = 0; i < slot->facts.event_count && next < facts.count && !rc; i++) {
+		struct trace_event *event = &slot->events[i];
+		if (event->block_id != rows[next].block_id || event->op == TRACE_ALLOC ||
+		    event->op == TRACE_REALLOC_ALLOC)
+			continue;
+		event->flags = rows[next++].is_temporary ? TRACE_EVENT_TEMPORARY : 0;
+	}
+	tm_free(rows);
+	return rc;
+}
+
 static enum slot_state decode(const struct event_scan *scan, size_t index, struct slot *slot)
 {
 	if (trace_reader_event_block(scan->reader, index, &slot->facts))
 		return fail_slot(slot, -ENOENT, "the trace has no such block of events");
-	if (scan->skip && scan->skip(scan->skip_ctx, &slot->facts))
+	if (scan->skip && scan->skip(scan->skip_ctx, index))
 		return SLOT_SKIPPED;
 	size_t count = slot->facts.event_count;
 	if (count > EVENT_SCAN_BLOCK_MAX)
@@ -64,6 +84,8 @@ static enum slot_state decode(const struct event_scan *scan, size_t index, struc
 	int rc = scan->addresses
 			 ? trace_reader_events(scan->reader, index, slot->events, &slot->err)
 			 : trace_reader_plain_events(scan->reader, index, slot->events, &slot->err);
+	if (!rc && scan->marks)
+		rc = mark_temporary(scan, index, slot);
 	if (rc == -EBADMSG)
 		return SLOT_DAMAGED;
 	slot->err.code = rc;

@@ -18,9 +18,10 @@ struct event_scan {
 	struct trace_reader *reader;
 	size_t first, end; /* numbers of the blocks of events */
 	bool addresses;    /* are needed */
+	bool marks;        /* ends of older blocks get TRACE_EVENT_TEMPORARY; ENDS must be there */
 	unsigned threads;  /* 0 = one per core, at most EVENT_SCAN_THREADS_MAX */
 	/* Which blocks need not be decoded; NULL: all are. Called by any thread. */
-	bool (*skip)(const void *ctx, const struct trace_event_block *facts);
+	bool (*skip)(const void *ctx, size_t index);
 	const void *skip_ctx;
 	/* Called in order, by the asking thread. Not 0 stops with that value. */
 	int (*fn)(void *ctx, size_t index, const struct trace_event_block *facts,

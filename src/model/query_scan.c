@@ -10,6 +10,7 @@
 #include "model/event_scan.h"
 #include "model/query_buckets.h"
 #include "model/query_section.h"
+#include "model/query_skip.h"
 #include "model/state.h"
 #include "model/walk.h"
 
@@ -22,6 +23,7 @@ struct scan {
 	struct bucket_set sizes, lives;
 	struct query_thread *threads; /* by thread_id */
 	struct walk walk;
+	struct skip_plan skip;
 	uint64_t end_event; /* events from here on are not looked at */
 	uint64_t total_bytes;
 	struct tm_error *err;
@@ -193,11 +195,15 @@ static int run(struct scan *scan)
 		.end = range_part_of_event(s, scan->end_event),
 		.addresses = scan->query->filter && filter_needs_addresses(scan->query->filter),
 		.threads = s->threads,
+		.skip = skip_plan_skips,
+		.skip_ctx = &scan->skip,
+		.marks = scan->skip.active,
 		.fn = add_events,
 		.ctx = scan,
 	};
 	if (events.end < s->part_count && s->parts[events.end].first_event < scan->end_event)
 		events.end++;
+	scan->walk.marked = scan->skip.active;
 	uint64_t before = trace_reader_bytes_read(s->reader);
 	int rc = event_scan_run(&events, &counts, scan->err);
 	if (!rc)
@@ -255,7 +261,8 @@ static int prepare(struct scan *scan)
 	};
 	size_t threads = scan->section->thread_count;
 	scan->threads = tm_alloc_array(threads + 1, sizeof *scan->threads);
-	if (!scan->threads || rows_init(&scan->rows, scan->section->stack_count))
+	if (!scan->threads || rows_init(&scan->rows, scan->section->stack_count) ||
+	    skip_plan_make(scan->section, scan->query->filter, &scan->skip))
 		return tm_fail(scan->err, -ENOMEM, "no memory to answer");
 	for (size_t i = 0; i < threads; i++)
 		scan->threads[i].thread_id = (uint32_t)i;
@@ -289,6 +296,7 @@ int ask_by_scan(struct query_section *section, const struct query *query,
 		tm_fail(err, rc, "the sizes in the trace are beyond any memory: it is damaged");
 	ret->way = QUERY_FROM_SCAN;
 	walk_done(&scan.walk);
+	skip_plan_done(&scan.skip);
 	rows_done(&scan.rows);
 	buckets_done(&scan.sizes);
 	buckets_done(&scan.lives);

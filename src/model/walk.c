@@ -226,6 +226,8 @@ static int on_end(struct walk *walk, uint64_t ordinal, const struct trace_event 
 		return -ENOMEM;
 	bool temporary = event->op == TRACE_FREE && event->block_id != TRACE_NO_BLOCK &&
 			 thread->last_block == event->block_id + 1;
+	if (walk->marked && event->block_id < walk->first_block_id)
+		temporary = event->flags & TRACE_EVENT_TEMPORARY;
 	if (event->op != TRACE_FREE_UNSEEN || event->block_id == TRACE_NO_BLOCK)
 		thread->last_block = LAST_NOTHING;
 	int rc = 0;
@@ -337,6 +339,7 @@ int walk_events(struct walk *walk, const struct trace_event_block *facts,
 		const struct trace_event *events, size_t count)
 {
 	int rc = 0;
+	walk->first_block_id = facts->first_block_id;
 	for (size_t i = 0; i < count && !rc; i++) {
 		/* Never back in time, whatever a file says. */
 		if (events[i].time_ns > walk->last_ns)

@@ -53,6 +53,7 @@ struct walk {
 	uint64_t cuts[WALK_CUTS];
 	uint64_t now_ns;    /* for ages */
 	uint64_t now_event; /* blocks that live after all events before this ordinal are of now */
+	bool marked;        /* ends of older blocks have TRACE_EVENT_TEMPORARY where it is due */
 	uint64_t end_ns;    /* of the run: how old unfreed blocks are at least */
 	int (*chosen)(void *ctx, const struct walk_block *block, const struct walk_end *end);
 	int (*failed)(void *ctx, uint64_t ordinal, const struct trace_event *event); /* or NULL */
@@ -70,6 +71,7 @@ struct walk {
 	struct walk_gap *gaps;
 	size_t gap_count;
 	uint64_t last_ns;
+	uint64_t first_block_id; /* of the block of events */
 };
 
 /* All of a decoded block of events, in order. 0, what a callback returned, -ENOMEM. */

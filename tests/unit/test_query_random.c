@@ -27,6 +27,7 @@ struct recording {
 	uint64_t births;
 	unsigned cut_each, seal_each;
 	bool addresses;
+	bool no_failures; /* no realloc fails: then scans leave blocks of events out */
 	struct trace_reader *reader;
 	struct query_section *section;
 };
@@ -69,6 +70,7 @@ static void start(struct recording *rec, uint64_t seed)
 		.source = {.random = seed * 77 + 5, .honest = true},
 		.run = qref_new(),
 		.addresses = seed % 4 != 0,
+		.no_failures = seed % 3 == 0,
 	};
 	rec->source.addresses = 8u << some(rec, 7);
 	rec->cut_each = 1 + (unsigned)some(rec, 12);
@@ -97,6 +99,10 @@ static void add_batch(struct recording *rec)
 		size_t made = ref_make(&rec->source, rec->ref, &batch[count]);
 		for (size_t i = 0; i < made; i++, count++) {
 			struct trace_event *event = &batch[count];
+			if (rec->no_failures && event->op == TRACE_REALLOC_UNDO) {
+				event->op = TRACE_REALLOC_ALLOC;
+				event->address = 0x600000000000ull + 16 * rec->births;
+			}
 			if (event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC)
 				event->api = (uint8_t)some(rec, 5);
 			ref_apply(rec->ref, event, &known);
@@ -392,6 +398,85 @@ static bool check_timeline(struct recording *rec, const struct query *query,
 	return good;
 }
 
+/* ---- single blocks ---- */
+
+struct listed {
+	const struct recording *rec;
+	const struct qref_filter *filter;
+	const struct qref_answer *range;
+	enum query_blocks_mode mode;
+	uint64_t to_us, next; /* block that is looked for */
+	bool good;
+};
+
+static bool is_meant(const struct listed *l, const struct qref_block *b)
+{
+	bool born = b->birth >= l->range->first && b->birth < l->range->end;
+	bool ended = b->end >= l->range->first && b->end < l->range->end;
+	bool lives = qref_lives_at(b, l->range->end);
+	const bool meant[] = {[QUERY_BLOCKS_ALLOCATED] = born,
+			      [QUERY_BLOCKS_FREED] = ended,
+			      [QUERY_BLOCKS_KEPT] = born && lives,
+			      [QUERY_BLOCKS_LIVE] = lives,
+			      [QUERY_BLOCKS_ALL] = born || ended || lives};
+	return meant[l->mode] && qref_chooses(l->rec->run, l->filter, b, l->to_us, l->range->end);
+}
+
+static bool find_next(struct listed *l)
+{
+	const struct qref_run *run = l->rec->run;
+	while (l->next < run->block_count && !is_meant(l, &run->blocks[l->next]))
+		l->next++;
+	return l->next < run->block_count;
+}
+
+static int check_block(void *ctx, const struct query_block *got)
+{
+	struct listed *l = ctx;
+	if (!CHECK(find_next(l)) || !CHECK_EQ_U64(got->block_id, l->next)) {
+		l->good = false;
+		return 1;
+	}
+	const struct qref_block *want = &l->rec->run->blocks[l->next++];
+	bool ended = want->end != UINT64_MAX;
+	l->good = CHECK_EQ_U64(got->size_bytes, want->size_bytes) &&
+		  CHECK_EQ_U64(got->address, want->address) &&
+		  CHECK_EQ_U64(got->stack_id, want->stack_id) &&
+		  CHECK_EQ_U64(got->thread_id, want->thread_id) &&
+		  CHECK_EQ_U64(got->free_thread_id, want->free_thread_id) &&
+		  CHECK_EQ_U64(got->birth_ns, want->birth_us * 1000) &&
+		  CHECK_EQ_U64(got->end_ns, ended ? want->end_us * 1000 : UINT64_MAX) &&
+		  CHECK_EQ_U64(got->birth_event, want->birth) &&
+		  CHECK_EQ_U64(got->end_event, want->end) &&
+		  CHECK_EQ_U64(got->is_temporary, want->temporary) &&
+		  CHECK_EQ_U64(got->api, want->api);
+	return !l->good;
+}
+
+/* All blocks of a question, page by page. */
+static bool check_blocks(struct recording *rec, const struct query *query,
+			 const struct qref_filter *filter, const struct qref_answer *want)
+{
+	struct listed list = {.rec = rec,
+			      .filter = filter,
+			      .range = want,
+			      .mode = (enum query_blocks_mode)some(rec, 5),
+			      .to_us = query->to_ns / 1000,
+			      .good = true};
+	struct query_blocks_options options = {.from_ns = query->from_ns,
+					       .to_ns = query->to_ns,
+					       .mode = list.mode,
+					       .filter = query->filter,
+					       .limit = some(rec, 2) ? 0 : 50};
+	struct tm_error err;
+	for (unsigned page = 0; page < 6 && list.good; page++) {
+		options.first_block_id = list.next;
+		if (!CHECK(query_blocks(rec->section, &options, check_block, &list, &err) == 0))
+			return false;
+	}
+	return list.good && (options.limit || CHECK(!find_next(&list)));
+}
+
 static bool question(struct recording *rec)
 {
 	uint64_t a = some_moment(rec), b = some_moment(rec);
@@ -413,6 +498,8 @@ static bool question(struct recording *rec)
 	bool good = ask(rec, &query, &want);
 	if (good && some(rec, 4) == 0)
 		good = check_timeline(rec, &query, &terms, &want);
+	if (good && some(rec, 8) == 0)
+		good = check_blocks(rec, &query, &terms, &want);
 	query.by_scan = true;
 	query.want = QUERY_ALL;
 	good = good && ask(rec, &query, &want);
