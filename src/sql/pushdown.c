@@ -37,6 +37,10 @@ static char letter_of(const struct vtab *table, sqlite3_index_info *info, int i)
 		return push == PUSH_INTEGER ? '<' : 0;
 	case SQLITE_INDEX_CONSTRAINT_LE:
 		return push == PUSH_INTEGER ? 'l' : 0;
+	case SQLITE_INDEX_CONSTRAINT_LIKE:
+		return push == PUSH_TEXT ? '%' : 0;
+	case SQLITE_INDEX_CONSTRAINT_GLOB:
+		return push == PUSH_TEXT ? '*' : 0;
 	case SQLITE_INDEX_CONSTRAINT_ISNULL:
 		return 'n';
 	}
@@ -56,6 +60,8 @@ static void describe(sqlite3_str *words, const char *column, char letter)
 				 : letter == 'g' ? ">="
 				 : letter == '<' ? "<"
 				 : letter == 'l' ? "<="
+				 : letter == '%' ? "LIKE"
+				 : letter == '*' ? "GLOB"
 						 : "IS NULL";
 	sqlite3_str_appendf(words, "%s%s %s", sqlite3_str_length(words) ? ", " : " ", column,
 			    comparison);
@@ -132,6 +138,8 @@ void pushdown_reset(struct vtab_query *query)
 			tm_free(filter->texts[k]);
 		tm_free(filter->texts);
 		tm_free(filter->values);
+		tm_free(filter->like);
+		tm_free(filter->glob);
 		*filter = (struct vtab_filter){.min = INT64_MIN, .max = INT64_MAX};
 	}
 }
@@ -301,6 +309,16 @@ static int read_texts(struct vtab_filter *filter, char letter, sqlite3_value *li
 	return SQLITE_OK;
 }
 
+/* A second pattern on the same column is ignored. */
+static int read_pattern(char **pattern, sqlite3_value *value)
+{
+	const char *text = (const char *)sqlite3_value_text(value);
+	if (*pattern || sqlite3_value_type(value) != SQLITE_TEXT || !text)
+		return SQLITE_OK;
+	*pattern = tm_strdup(text);
+	return *pattern ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 static int read_one(struct vtab_filter *filter, enum vtab_push push, char letter,
 		    sqlite3_value *value)
 {
@@ -308,6 +326,8 @@ static int read_one(struct vtab_filter *filter, enum vtab_push push, char letter
 		filter->only_null = true;
 		return SQLITE_OK;
 	}
+	if (letter == '%' || letter == '*')
+		return read_pattern(letter == '%' ? &filter->like : &filter->glob, value);
 	if (push == PUSH_TEXT)
 		return read_texts(filter, letter, value);
 	if (letter == 'i')
@@ -341,12 +361,24 @@ bool vtab_filter_has(const struct vtab_filter *filter, int64_t value)
 						   sizeof value, compare_integers));
 }
 
-bool vtab_filter_has_text(const struct vtab_filter *filter, const char *text)
+bool vtab_filter_asks_text(const struct vtab_filter *filter)
 {
-	if (!filter->has_texts)
-		return true;
-	for (size_t i = 0; text && i < filter->text_count; i++)
+	return filter->has_texts || filter->like || filter->glob;
+}
+
+static bool is_one_of(const struct vtab_filter *filter, const char *text)
+{
+	for (size_t i = 0; i < filter->text_count; i++)
 		if (!strcmp(filter->texts[i], text))
 			return true;
 	return false;
+}
+
+bool vtab_filter_has_text(const struct vtab_filter *filter, const char *text)
+{
+	if (!text)
+		return !vtab_filter_asks_text(filter);
+	return (!filter->has_texts || is_one_of(filter, text)) &&
+	       (!filter->like || !sqlite3_strlike(filter->like, text, 0)) &&
+	       (!filter->glob || !sqlite3_strglob(filter->glob, text));
 }

@@ -15,7 +15,7 @@ static void fill_bits(struct stack_set *set, const struct vtab_query *query, int
 		struct site site;
 		if (!vtab_filter_has(ids, (int64_t)i))
 			continue;
-		if (sites && sites->has_texts) {
+		if (sites && vtab_filter_asks_text(sites)) {
 			site_find(query->sql, (uint32_t)i, &site);
 			if (!vtab_filter_has_text(sites, site.text))
 				continue;
@@ -87,7 +87,7 @@ int stack_set_init(struct stack_set *set, const struct vtab_query *query, int st
 		   int site_column, struct tm_error *err)
 {
 	const struct vtab_filter *ids = &query->filters[stack_column];
-	bool by_site = site_column >= 0 && query->filters[site_column].has_texts;
+	bool by_site = site_column >= 0 && vtab_filter_asks_text(&query->filters[site_column]);
 	*set = (struct stack_set){0};
 	if (!by_site && !ids->has_values && ids->min <= 0 && ids->max == INT64_MAX) {
 		set->all = true;

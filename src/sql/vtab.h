@@ -30,6 +30,7 @@ struct vtab_filter {
 	bool has_texts; /* only these */
 	char **texts;
 	size_t text_count;
+	char *like, *glob; /* only what matches; NULL = none */
 	bool only_null;
 };
 
@@ -52,8 +53,10 @@ static inline int64_t vtab_i64(uint64_t value)
 
 /* Whether an integer can pass the filter. O(log values). */
 bool vtab_filter_has(const struct vtab_filter *filter, int64_t value);
-/* Whether a text can. */
+/* Whether a text can; NULL passes only where nothing is asked. */
 bool vtab_filter_has_text(const struct vtab_filter *filter, const char *text);
+/* Whether anything is asked of a text. */
+bool vtab_filter_asks_text(const struct vtab_filter *filter);
 
 struct vtab_rows {
 	int (*load)(struct sql *sql, struct tm_error *err); /* may be NULL */

@@ -31,7 +31,7 @@ static uint32_t payload_checksum(const void *stored, size_t bytes, uint64_t file
 static bool is_whole(unsigned type)
 {
 	return type == FORMAT_BEGIN || type == FORMAT_END || type == FORMAT_INDEX ||
-	       type == FORMAT_SLICE;
+	       type == FORMAT_SLICE || type == FORMAT_CURVE;
 }
 
 /*

@@ -45,6 +45,10 @@ size_t container_cut(struct span payload, size_t ends[CONTAINER_COLUMNS_MAX])
 	size_t start = 0, end = total - span_left(&payload);
 	for (size_t i = 0; i < count; i++) {
 		end += lengths[i];
+		if (end > total) { /* no container at all: one part */
+			parts = 0;
+			break;
+		}
 		if (end - start < CONTAINER_PART_MIN)
 			continue;
 		ends[parts++] = end;

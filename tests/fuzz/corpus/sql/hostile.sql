@@ -8,3 +8,5 @@ SELECT * FROM stacks WHERE stack_id BETWEEN -5 AND 1e300 OR stack_id = '1';
 SELECT human_bytes(1e300), human_time(-9223372036854775808), seconds('x'), bucket_log2(9223372036854775807);
 SELECT * FROM frames f, frames g, blocks b, events e WHERE f.stack_id = g.stack_id;
 EXPLAIN QUERY PLAN SELECT * FROM blocks ORDER BY free_ns DESC, block_id LIMIT 3 OFFSET 2;
+SELECT count(*) FROM blocks WHERE site LIKE '%a_%%' AND site GLOB '*[a-z]?*' AND site LIKE NULL;
+SELECT * FROM events WHERE op LIKE 'ALLOC%' AND op GLOB x'00' AND site LIKE 'a' ESCAPE 'b';
