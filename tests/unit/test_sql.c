@@ -332,9 +332,8 @@ static void only_what_can_match_is_read(void)
 	CHECK(blocks_read(sql, "SELECT count(*) FROM events WHERE stack_id = 2", "2\n") <= 3);
 	CHECK(blocks_read(sql, "SELECT count(*) FROM blocks WHERE site LIKE 'INDEX%'", "1\n") <= 1);
 	CHECK(blocks_read(sql, "SELECT count(*) FROM blocks WHERE site GLOB 'index*'", "1\n") <= 1);
-	CHECK_EQ_U64(blocks_read(sql, "SELECT count(*) FROM blocks WHERE site GLOB 'INDEX*'",
-				 "0\n"),
-		     0);
+	CHECK_EQ_U64(
+		blocks_read(sql, "SELECT count(*) FROM blocks WHERE site GLOB 'INDEX*'", "0\n"), 0);
 	/* ids: one block */
 	CHECK_EQ_U64(
 		blocks_read(sql, "SELECT event_id FROM events WHERE event_id = 300000", "300000\n"),
