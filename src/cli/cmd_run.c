@@ -8,6 +8,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/run_lines.h"
+#include "cli/run_serve.h"
 #include "collector/collector.h"
 #include "wire/wire.h"
 
@@ -25,6 +26,8 @@ enum {
 	OPT_NO_ADDRESSES,
 	OPT_NO_SYMBOLS,
 	OPT_EMBED_SOURCE,
+	OPT_SERVE,
+	OPT_LISTEN,
 	OPT_HELP,
 };
 
@@ -45,6 +48,9 @@ static const struct args_option options[] = {
 	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "leave the functions' names out of the file"},
 	{OPT_EMBED_SOURCE, 0, "embed-source", NULL,
 	 "put the text of the source lines that allocate into the file, too"},
+	{OPT_SERVE, 0, "serve", NULL,
+	 "show the page of the recording while it runs, and after, until Ctrl-C"},
+	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
@@ -52,7 +58,8 @@ enum { OPTION_COUNT = sizeof options / sizeof options[0], USAGE = 2, FAILED = 12
 
 struct request {
 	struct collector_options run;
-	bool quiet, help;
+	struct run_serve page;
+	bool quiet, serve, help;
 };
 
 static void print_help(void)
@@ -129,6 +136,13 @@ static bool take_option(struct request *request, struct args *args, int id, cons
 	case OPT_EMBED_SOURCE:
 		run->embed_source = true;
 		break;
+	case OPT_SERVE:
+		request->serve = true;
+		break;
+	case OPT_LISTEN:
+		request->serve = true;
+		request->page.listen = value;
+		break;
 	case OPT_HELP:
 		request->help = true;
 		break;
@@ -162,6 +176,15 @@ static bool parse(struct request *request, int argc, char **argv)
 	return true;
 }
 
+static void on_start(void *ctx, const char *path)
+{
+	struct request *request = ctx;
+	if (!request->quiet)
+		run_lines_begin(NULL, path);
+	if (request->serve)
+		run_serve_start(&request->page, path);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	char agent_path[PATH_MAX];
@@ -179,7 +202,9 @@ int cmd_run(int argc, char **argv)
 		return FAILED;
 	}
 	request.run.agent_path = agent_path;
-	request.run.started = request.quiet ? NULL : run_lines_begin;
+	request.run.started = on_start;
+	request.run.ctx = &request;
+	request.page.quiet = request.quiet;
 	request.run.naming = request.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
 	int error = collector_run(&request.run, &result, &err);
 	if (error) {
@@ -189,5 +214,6 @@ int cmd_run(int argc, char **argv)
 	int wait_status = result.wait_status;
 	run_lines_end(&result, request.quiet);
 	collector_result_done(&result);
+	run_serve_wait(&request.page);
 	collector_exit_like(wait_status);
 }

@@ -16,6 +16,7 @@
 static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
 static int cmd_pid(int argc, char **argv);
+static int cmd_analyze(int argc, char **argv);
 
 struct command {
 	const char *name;
@@ -42,8 +43,8 @@ static const struct command commands[] = {
 	{"-h", cmd_help, NULL},
 	{"--version", cmd_version, NULL},
 	{"-V", cmd_version, NULL},
-	{"--analyze", cmd_report, NULL},
-	{"-a", cmd_report, NULL},
+	{"--analyze", cmd_analyze, NULL},
+	{"-a", cmd_analyze, NULL},
 	{"--pid", cmd_pid, NULL},
 	{"-p", cmd_pid, NULL},
 };
@@ -117,6 +118,17 @@ static int cmd_pid(int argc, char **argv)
 	      "with 'tidemark run PROGRAM' instead.\n",
 	      stderr);
 	return 2;
+}
+
+/* heaptrack's word for looking at a trace: the page where there is a display, else the report. */
+static int cmd_analyze(int argc, char **argv)
+{
+	char serve[] = "serve", open[] = "--open";
+	char *serve_argv[] = {serve, open, argc > 1 ? argv[1] : NULL, NULL};
+	bool has_display = getenv("DISPLAY") || getenv("WAYLAND_DISPLAY");
+	if (argc != 2 || !has_display)
+		return cmd_report(argc, argv);
+	return cmd_serve(3, serve_argv);
 }
 
 static bool is_executable(const char *path)

@@ -371,3 +371,42 @@ def documented(t):
                     t.problems.append(f"{path}: {problem}")
         error = json.loads(server.request("/api/v1/nothing")[2])
         t.equal("an error", openapi.problems(document, {"$ref": "/Error"}, error), [])
+
+
+@case("serve/run", "the page of a running program cannot be seen")
+def run_serve(t):
+    process = subprocess.Popen(
+        [str(t.tidemark), "run", "-o", str(t.trace), "--listen", "127.0.0.1:0", "--",
+         str(t.target("simple")), "7"], cwd=t.folder, text=True, env=t.environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        said = ""
+        while "until Ctrl-C" not in said:
+            line = process.stderr.readline()
+            t.need(line != "", f"it ended: {said}")
+            said += line
+        port = int(re.search(r"http://127.0.0.1:(\d+)/", said)[1])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=t.seconds)
+        connection.request("GET", "/api/v1/traces/last/summary")
+        summary = json.loads(connection.getresponse().read())
+        connection.close()
+        t.equal("allocations", summary["allocations"], 200)
+        process.send_signal(signal.SIGINT)
+        out, _err = process.communicate(timeout=t.seconds)
+        t.equal("exit status", process.returncode, 7)
+        t.equal("output", out, "simple was here\n")
+    finally:
+        process.kill()
+        process.wait()
+    with socket.socket() as probe:
+        t.expect(probe.connect_ex(("127.0.0.1", port)) != 0, "the server lives on")
+
+
+@case("serve/analyze", "--analyze shows neither the page nor the report")
+def analyze(t):
+    t.record(["simple", "0"])
+    if "DISPLAY" in t.environment() or "WAYLAND_DISPLAY" in t.environment():
+        t.skip("there is a display here")
+    result = t.tool("--analyze", t.trace)
+    t.equal("without a display", result.status, 0)
+    t.expect("simple_drop" in result.out, f"no report: {result.out[:300]}")

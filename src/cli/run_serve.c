@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_serve.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Out of the terminal's group: Ctrl-C is for the program, and for us. */
+static void become_server(const struct run_serve *serve, const char *path, int out_fd)
+{
+	const char *argv[8];
+	size_t count = 0;
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	dup2(out_fd, STDOUT_FILENO);
+	argv[count++] = "tidemark";
+	argv[count++] = "serve";
+	if (serve->listen) {
+		argv[count++] = "--listen";
+		argv[count++] = serve->listen;
+	}
+	argv[count++] = "--";
+	argv[count++] = path;
+	argv[count] = NULL;
+	execv("/proc/self/exe", (char *const *)(void *)argv);
+	_exit(127);
+}
+
+/* Its lines up to the last, which begins with "tidemark: Ctrl-C". */
+static void pass_lines(const struct run_serve *serve, int fd)
+{
+	FILE *lines = fdopen(fd, "r");
+	char line[512];
+	bool more = lines != NULL;
+	while (more && fgets(line, sizeof line, lines)) {
+		more = strncmp(line, "tidemark: Ctrl-C", 16) != 0;
+		if (more && !serve->quiet)
+			fputs(line, stderr);
+	}
+	if (lines)
+		fclose(lines);
+	else
+		close(fd);
+}
+
+void run_serve_start(struct run_serve *serve, const char *path)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC)) {
+		perror("tidemark run: no page");
+		return;
+	}
+	pid_t pid = fork();
+	if (!pid)
+		become_server(serve, path, ends[1]);
+	close(ends[1]);
+	if (pid < 0) {
+		perror("tidemark run: no page");
+		close(ends[0]);
+		return;
+	}
+	serve->pid = pid;
+	pass_lines(serve, ends[0]);
+	/* It could not listen: it has said why. */
+	if (waitpid(pid, NULL, WNOHANG) == pid)
+		serve->pid = 0;
+}
+
+void run_serve_wait(struct run_serve *serve)
+{
+	sigset_t ends;
+	int got;
+	if (!serve->pid)
+		return;
+	if (!serve->quiet)
+		fputs("tidemark: the page stays until Ctrl-C\n", stderr);
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	sigaddset(&ends, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	while (waitpid(serve->pid, NULL, WNOHANG) == 0) {
+		if (!sigwait(&ends, &got) && got != SIGCHLD)
+			kill(serve->pid, SIGTERM);
+	}
+	serve->pid = 0;
+}
