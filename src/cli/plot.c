@@ -5,6 +5,8 @@
 
 #include "base/utf8.h"
 
+static const char *const levels[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
 struct plot_text plot_bar(uint64_t value, uint64_t largest, unsigned columns)
 {
 	static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -22,6 +24,25 @@ struct plot_text plot_bar(uint64_t value, uint64_t largest, unsigned columns)
 		strcat(bar.text, "█");
 	strcat(bar.text, parts[eighths % 8]);
 	return bar;
+}
+
+static uint64_t largest_of(const uint64_t *values, unsigned count)
+{
+	uint64_t largest = 0;
+	for (unsigned i = 0; i < count; i++)
+		if (values[i] > largest)
+			largest = values[i];
+	return largest;
+}
+
+void plot_spark(struct text *text, const uint64_t *values, unsigned columns)
+{
+	uint64_t largest = largest_of(values, columns);
+	for (unsigned i = 0; i < columns; i++) {
+		unsigned level =
+			largest ? (unsigned)((double)values[i] / (double)largest * 8 + 0.5) : 0;
+		text_put(text, levels[values[i] && !level ? 1 : level]);
+	}
 }
 
 /* The first of 1, 2, 2.5, 5 times a power of ten that is not below the value. */
@@ -48,7 +69,6 @@ static void put_label(struct out *out, const char *label)
 
 static void put_row(const struct plot *plot, struct out *out, unsigned row, uint64_t top)
 {
-	static const char *const levels[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	unsigned below = (plot->rows - 1 - row) * 8; /* eighths under this row */
 	out_style(out, OUT_BAR);
 	for (unsigned i = 0; i < plot->columns; i++) {
@@ -111,11 +131,7 @@ static void put_mark(const struct plot *plot, struct out *out)
 
 void plot_print(const struct plot *plot, struct out *out)
 {
-	uint64_t largest = 0;
-	for (unsigned i = 0; i < plot->columns; i++)
-		if (plot->values[i] > largest)
-			largest = plot->values[i];
-	uint64_t top = round_up(largest);
+	uint64_t top = round_up(largest_of(plot->values, plot->columns));
 	out_style(out, OUT_BOLD);
 	text_print(&out->text, "  %s\n", plot->title);
 	out_style(out, OUT_PLAIN);

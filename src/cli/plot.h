@@ -11,6 +11,9 @@ struct plot_text {
 /* A bar of at most `columns`, in eighths; what is not 0 is seen. */
 struct plot_text plot_bar(uint64_t value, uint64_t largest, unsigned columns);
 
+/* A curve of one line: eight heights, the largest fills it. */
+void plot_spark(struct text *text, const uint64_t *values, unsigned columns);
+
 /* A value as a label of the vertical axis. */
 typedef struct units_text (*plot_label_fn)(const struct out *out, uint64_t value);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that are missing: in which modules, how much that matters, what helps. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/memory.h"
 #include "cli/report_put.h"
@@ -85,11 +86,13 @@ int report_symbols_text(const struct report *report, const struct report_section
 	const struct view_missing *missing = &answers.missing;
 	put_heading(out, "Modules without names or lines, by share of allocated bytes",
 		    answers.shown, missing->count);
-	text_print(&out->text,
-		   "  %s of the bytes have a frame without a name on their stack, %s one without "
-		   "a line\n",
-		   put_share(missing->unnamed_bytes, missing->bytes).text,
-		   put_share(missing->unlined_bytes, missing->bytes).text);
+	char line[160];
+	snprintf(line, sizeof line,
+		 "%s of the bytes have a frame without a name on their stack, %s one without "
+		 "a line",
+		 put_share(missing->unnamed_bytes, missing->bytes).text,
+		 put_share(missing->unlined_bytes, missing->bytes).text);
+	out_paragraph(out, 2, line);
 	if (missing->count)
 		text_put(&out->text, "  no name  no line  module\n");
 	for (size_t i = 0; i < answers.shown; i++)

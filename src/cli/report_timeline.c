@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
+#include "cli/report_totals.h"
 
 enum { COLUMNS_MIN = 20, COLUMNS_MAX = 400, WIDTH_OF_FILES = 100, POINTS = 200 };
 
@@ -132,6 +133,29 @@ static int put_curves(struct out *out, const struct query_timeline *timeline,
 		tm_free(values);
 	}
 	return 0;
+}
+
+int report_spark(const struct report *report, unsigned columns, struct text *out,
+		 struct tm_error *err)
+{
+	struct query_timeline timeline;
+	uint64_t *values = tm_alloc_array(columns, sizeof *values);
+	int code = values ? make(report, columns, &timeline, err)
+			  : tm_fail(err, -ENOMEM, "out of memory");
+	if (!code && timeline.point_count) {
+		const struct frame frame = {
+			.start_ns = timeline.points[0].start_ns,
+			.end_ns = timeline.points[timeline.point_count - 1].end_ns,
+			.columns = columns,
+		};
+		for (size_t i = 0; i < timeline.point_count; i++)
+			add_to_columns(&frame, &timeline.points[i], LIVE, values);
+		plot_spark(out, values, columns);
+	}
+	if (!code)
+		query_timeline_done(&timeline);
+	tm_free(values);
+	return code;
 }
 
 int report_timeline_text(const struct report *report, const struct report_section *section,

@@ -55,7 +55,7 @@ const char *report_warning(const struct report *report)
 	       "with the malloc of the system.";
 }
 
-enum { HEAD_COLUMNS = 13 };
+enum { HEAD_COLUMNS = 13, SPARK_COLUMNS = 60 };
 
 /* One line of the head: a name, then a text with all its blanks; NULL: the name alone. */
 static void put_verbatim(struct out *out, const char *name, const char *text)
@@ -314,6 +314,30 @@ static void put_recording(const struct report *report, struct out *out)
 		put_warning(out, warning);
 }
 
+/*
+ * A curve comes from the slices of a long run, or from the events of a short one. In between
+ * that costs more than all the rest of the summary.
+ */
+static bool is_curve_cheap(const struct report *report)
+{
+	uint64_t events = report->totals.events;
+	return report->totals.peak_bytes && (events <= 1500000 || events >= 24 * 262144);
+}
+
+/* The shape of the run at a glance; --section timeline has it with axes. */
+static int put_spark(const struct report *report, struct out *out, struct tm_error *err)
+{
+	struct text curve = {0};
+	unsigned columns = SPARK_COLUMNS;
+	if (out->width && out->width < HEAD_COLUMNS + columns)
+		columns = out->width - HEAD_COLUMNS;
+	int code = is_curve_cheap(report) ? report_spark(report, columns, &curve, err) : 0;
+	if (!code && curve.length)
+		put_verbatim(out, "live bytes", text_string(&curve));
+	text_done(&curve);
+	return code;
+}
+
 int report_summary_text(const struct report *report, const struct report_section *section,
 			struct out *out, struct tm_error *err)
 {
@@ -326,6 +350,8 @@ int report_summary_text(const struct report *report, const struct report_section
 	text_put_char(&out->text, '\n');
 	put_totals(report, out);
 	int code = report_put_ages(report, out, err);
+	if (!code)
+		code = put_spark(report, out, err);
 	if (code)
 		return code;
 	put_rss(&report->rss, out);

@@ -7,6 +7,9 @@
 void report_put_title(const struct report *report, struct out *out);
 /* Which part of the run this is; nothing for the whole. */
 void report_put_range(const struct report *report, struct out *out);
+/* The live bytes over time in so many columns, as one line. (report_timeline.c) */
+TM_MUST_CHECK int report_spark(const struct report *report, unsigned columns, struct text *out,
+			       struct tm_error *err);
 /* How old the live blocks of an attached recording are; nothing for others. (report_ages.c) */
 TM_MUST_CHECK int report_put_ages(const struct report *report, struct out *out,
 				  struct tm_error *err);

@@ -96,6 +96,16 @@ static void bars(void)
 	CHECK_EQ_U64(strlen(plot_bar(UINT64_MAX, 1, 1000).text), PLOT_BAR_MAX * 3);
 }
 
+static void spark(void)
+{
+	static const uint64_t values[] = {0, 1, 500, 1000}, none[] = {0, 0};
+	struct text text = {0};
+	plot_spark(&text, values, 4);
+	plot_spark(&text, none, 2);
+	CHECK_STR(text_string(&text), " ▁▄█  ");
+	text_done(&text);
+}
+
 static void curve(void)
 {
 	static const uint64_t values[] = {0, 1, 50, 100};
@@ -124,6 +134,7 @@ static const struct tap_case cases[] = {
 	{.name = "figures have units, or all their digits", .run = figures},
 	{.name = "tables are aligned and fit the terminal", .run = tables},
 	{.name = "bars are in proportion, and small ones are seen", .run = bars},
+	{.name = "a curve of one line is in proportion", .run = spark},
 	{.name = "curves are in proportion, with units on their axes", .run = curve},
 };
 TAP_MAIN(cases)
