@@ -7,9 +7,9 @@
 #include "cli/report_put.h"
 #include "views/missing.h"
 
-/* Beyond these, opening the trace would be felt, and the report says it all the same. */
+/* Beyond this, opening the trace would be felt, and the report says it all the same. */
 #define FILE_BYTES_MAX (64ull << 20)
-enum { STACKS_MAX = 200000, NAMES_PER_CENT = 5, LINES_PER_CENT = 50 };
+enum { NAMES_PER_CENT = 5, LINES_PER_CENT = 50 };
 
 static bool is_share(uint64_t part, uint64_t whole, unsigned per_cent)
 {
@@ -69,7 +69,7 @@ void run_names_put(struct text *text, const char *path)
 	report.section_count = trace_reader_section_count(report.reader);
 	if (report.section_count && trace_reader_file_bytes(report.reader) < FILE_BYTES_MAX) {
 		report.section = report.section_count - 1;
-		if (!report_load(&report, &ignored) && report.input.stack_count < STACKS_MAX &&
+		if (!report_load(&report, &ignored) &&
 		    !view_missing(report.data, &report.input, &missing, &ignored))
 			put_line(text, &missing, path);
 		view_missing_done(&missing);

@@ -68,6 +68,8 @@ static int worth(const struct chain *chain)
 static void put_chain(struct work *work, const struct chain *chain, struct trace_symbol *out,
 		      size_t *used)
 {
+	if (!chain->count)
+		return;
 	memcpy(out + *used, chain->first, chain->count * sizeof *out);
 	*used += chain->count;
 	/* What a program made itself has no file to be looked up in, and is not counted. */

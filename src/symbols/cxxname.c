@@ -20,7 +20,8 @@ static const char *skip_bracket(const char *at)
 
 static bool is_operator(const char *start, const char *at)
 {
-	return !strncmp(at, "operator", 8) && (at == start || at[-1] == ':' || at[-1] == ' ') &&
+	return *at == 'o' && !strncmp(at, "operator", 8) &&
+	       (at == start || at[-1] == ':' || at[-1] == ' ') &&
 	       !(at[8] == '_' || (at[8] >= '0' && at[8] <= '9') || (at[8] >= 'A' && at[8] <= 'Z') ||
 		 (at[8] >= 'a' && at[8] <= 'z'));
 }

@@ -159,7 +159,7 @@ static int parse_all(struct parser *parser, const char *text, size_t bytes, stru
 		parser->line++;
 		parser->at = text;
 		parser->end = stop;
-		struct rules_rule rule;
+		struct rules_rule rule = {0};
 		if (stop - text > RULES_LINE_MAX)
 			return complain(parser, "the line is too long", NULL);
 		if (memchr(text, '\0', (size_t)(stop - text)))

@@ -219,7 +219,7 @@ static void finish_rows(struct counting *counting, const struct view_input *inpu
 	size_t kept = 0;
 	for (size_t i = 0; i < missing->count; i++) {
 		struct view_missing_row row = missing->rows[i];
-		if (!row.unnamed && !row.unlined)
+		if (!counting->marks || (!row.unnamed && !row.unlined))
 			continue;
 		row.cure = choose_cure(input, row.module, counting->marks[i].rust);
 		for (size_t k = 1; k < input->module_count; k++)
