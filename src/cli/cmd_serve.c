@@ -13,13 +13,16 @@
 #include "cli/commands.h"
 #include "server/server.h"
 
-enum { PATHS_MAX = 1024 };
+enum { PATHS_MAX = 1024, SOURCES_MAX = 32 };
 
 enum {
 	OPT_LISTEN = 1,
 	OPT_OPEN,
 	OPT_TOKEN,
 	OPT_ALLOW_HOST,
+	OPT_SOURCE_MAP,
+	OPT_SOURCE_DIR,
+	OPT_EDITOR,
 	OPT_HELP,
 };
 
@@ -30,13 +33,20 @@ static const struct args_option options[] = {
 	{OPT_TOKEN, 0, "token", "WORD",
 	 "what every request must show; made up when listening beyond this machine"},
 	{OPT_ALLOW_HOST, 0, "allow-host", "NAME", "one more name by which browsers may call it"},
+	{OPT_SOURCE_MAP, 0, "source-map", "FROM=TO",
+	 "source files whose names begin with FROM are at TO"},
+	{OPT_SOURCE_DIR, 0, "source-dir", "FOLDER", "look for source files in FOLDER, too"},
+	{OPT_EDITOR, 0, "editor", "ADDRESS",
+	 "where a line opens in your editor; vscode://file/{file}:{line} if not given"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
 struct request {
 	const char *paths[PATHS_MAX];
 	size_t path_count;
-	const char *listen, *token, *allow_host;
+	const char *maps[SOURCES_MAX], *folders[SOURCES_MAX];
+	size_t map_count, folder_count;
+	const char *listen, *token, *allow_host, *editor;
 	bool open, help;
 };
 
@@ -55,6 +65,35 @@ static void print_help(void)
 	args_print_options(options, sizeof options / sizeof options[0]);
 }
 
+/* One more for a list, if it is well-formed and there is room. */
+static bool take_source(const char *const option, const char *value, const char **list,
+			size_t *count)
+{
+	bool is_map = !strcmp(option, "--source-map");
+	if (is_map && (!strchr(value, '=') || value[0] == '=')) {
+		fprintf(stderr, "tidemark serve: '--source-map' takes FROM=TO, not '%s'.\n", value);
+		return false;
+	}
+	if (*count == SOURCES_MAX) {
+		fprintf(stderr, "tidemark serve: '%s' may be given %d times.\n", option,
+			SOURCES_MAX);
+		return false;
+	}
+	list[(*count)++] = value;
+	return true;
+}
+
+static bool take_path(struct request *request, const char *path)
+{
+	if (request->path_count == PATHS_MAX) {
+		fprintf(stderr, "tidemark serve: more than %d names: name the folder instead.\n",
+			PATHS_MAX);
+		return false;
+	}
+	request->paths[request->path_count++] = path;
+	return true;
+}
+
 static bool parse(struct args *args, struct request *request)
 {
 	const char *value = NULL;
@@ -64,14 +103,20 @@ static bool parse(struct args *args, struct request *request)
 		case ARGS_ERROR:
 			return false;
 		case ARGS_WORD:
-			if (request->path_count == PATHS_MAX) {
-				fprintf(stderr,
-					"tidemark serve: more than %d names: name the folder "
-					"instead.\n",
-					PATHS_MAX);
+			if (!take_path(request, value))
 				return false;
-			}
-			request->paths[request->path_count++] = value;
+			break;
+		case OPT_SOURCE_MAP:
+			if (!take_source("--source-map", value, request->maps, &request->map_count))
+				return false;
+			break;
+		case OPT_SOURCE_DIR:
+			if (!take_source("--source-dir", value, request->folders,
+					 &request->folder_count))
+				return false;
+			break;
+		case OPT_EDITOR:
+			request->editor = value;
 			break;
 		case OPT_LISTEN:
 			request->listen = value;
@@ -149,6 +194,11 @@ static int serve(const struct request *request)
 		.listen = request->listen,
 		.token = request->token,
 		.allow_host = request->allow_host,
+		.source_maps = request->maps,
+		.source_map_count = request->map_count,
+		.source_folders = request->folders,
+		.source_folder_count = request->folder_count,
+		.editor = request->editor ? request->editor : "vscode://file/{file}:{line}",
 		.log = log_line,
 	};
 	struct server *server = NULL;

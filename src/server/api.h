@@ -57,3 +57,6 @@ int api_stacks(struct call *call, struct tm_error *err);
 
 /* api_diff.c */
 int api_diff(struct call *call, struct tm_error *err);
+
+/* api_source.c */
+int api_source(struct call *call, struct tm_error *err);

@@ -32,6 +32,7 @@ struct http {
 	struct MHD_Daemon *daemon;
 	struct guard guard;
 	struct catalog *catalog;
+	const struct sources *sources;
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 	_Atomic bool stopping;
@@ -143,7 +144,10 @@ static void run_route(struct http *http, const struct route *route, const struct
 		      struct answer *answer)
 {
 	struct tm_error err = {0};
-	struct call call = {.catalog = http->catalog, .request = request, .answer = answer};
+	struct call call = {.catalog = http->catalog,
+			    .sources = http->sources,
+			    .request = request,
+			    .answer = answer};
 	int code = route_check(route, request, &err);
 	if (!code && request->trace[0] && !route->unread)
 		code = catalog_enter(http->catalog, request->trace, &call.facts, &err);
@@ -358,6 +362,7 @@ int http_start(const struct http_options *options, struct http **ret_http, struc
 	}
 	http->guard = *options->guard;
 	http->catalog = options->catalog;
+	http->sources = options->sources;
 	http->log = options->log;
 	http->log_ctx = options->log_ctx;
 	http->daemon = MHD_start_daemon(

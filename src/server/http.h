@@ -7,11 +7,13 @@
 
 struct catalog;
 struct http;
+struct sources;
 
 struct http_options {
 	int listen_fd; /* taken over, also on failure */
 	const struct guard *guard;
 	struct catalog *catalog;
+	const struct sources *sources;
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 };

@@ -10,11 +10,13 @@
 
 struct catalog;
 struct shown_facts;
+struct sources;
 
 /* What a handler works on. */
 struct call {
 	struct catalog *catalog;
 	struct shown_facts *facts; /* of a route with {trace} */
+	const struct sources *sources;
 	const struct request *request;
 	struct answer *answer;
 };

@@ -85,6 +85,11 @@ static const struct request_rule diff_rules[] = {
 	{.name = "nodes", .kind = REQUEST_NUMBER, .max = 200000, .help = "of the tree, 5000"},
 };
 
+static const struct request_rule source_rules[] = {
+	ORDER_RULE,
+	{.name = "file", .help = "a file as a frame names it"},
+};
+
 static const struct request_rule blocks_rules[] = {
 	{.name = "blocks",
 	 .kind = REQUEST_CHOICE,
@@ -153,6 +158,11 @@ const struct route route_list[] = {
 	 .selects = true,
 	 .unlocked = true,
 	 .handle = api_diff},
+	{.path = "/traces/{trace}/source",
+	 .help = "A source file with the figures of its lines, and its text where it is at hand.",
+	 RULES(source_rules),
+	 .selects = true,
+	 .handle = api_source},
 	{.path = "/traces/{trace}/maps",
 	 .help = "Memory that the program mapped itself, call by call.",
 	 RULES(page_rules),

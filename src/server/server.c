@@ -10,12 +10,14 @@
 #include "server/catalog.h"
 #include "server/http.h"
 #include "server/listen.h"
+#include "server/sources.h"
 
 enum { PORTS_DEFAULT = 20 };
 
 struct server {
 	struct catalog *catalog;
 	struct http *http;
+	struct sources sources;
 	uint16_t port;
 	char address[160];
 };
@@ -73,8 +75,14 @@ static int start(struct server *server, const struct server_options *options, st
 	const struct http_options http = {.listen_fd = fd,
 					  .guard = &guard,
 					  .catalog = server->catalog,
+					  .sources = &server->sources,
 					  .log = options->log,
 					  .log_ctx = options->log_ctx};
+	server->sources = (struct sources){.maps = options->source_maps,
+					   .map_count = options->source_map_count,
+					   .folders = options->source_folders,
+					   .folder_count = options->source_folder_count,
+					   .editor = options->editor};
 	server->port = listen.port;
 	write_address(server, &listen, &guard);
 	return http_start(&http, &server->http, err);

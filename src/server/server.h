@@ -25,7 +25,13 @@ struct server_options {
 	const char *listen;     /* "127.0.0.1:8080", "[::1]:0", "8080"; NULL = the first */
 	const char *allow_host; /* one more name by which browsers may call us; NULL = none */
 	const char *token;      /* NULL: made when `listen` is not a loopback address */
-	uint32_t ports;         /* how many ports to try when the first is busy; 0 = 20 */
+	/* For the text of source files; all borrowed for the life of the server. */
+	const char *const *source_maps; /* "FROM=TO" */
+	size_t source_map_count;
+	const char *const *source_folders;
+	size_t source_folder_count;
+	const char *editor; /* "vscode://file/{file}:{line}"; NULL = none */
+	uint32_t ports;     /* how many ports to try when the first is busy; 0 = 20 */
 	/* One line per request that failed on our side; NULL = silent. Any thread. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;

@@ -284,6 +284,19 @@ export const cases = [
 		},
 	},
 	{
+		name: "source",
+		async run({ page, open, check, shot }) {
+			await open("?view=functions&fn=main");
+			await page.waitForSelector(".neighbours .top-row");
+			await page.click('.neighbours .top-row:has-text("page.c")');
+			await page.waitForSelector(".source-line.hot");
+			const hot = await page.$$eval(".source-line.hot", (list) => list.map((line) => line.textContent));
+			check(hot.some((line) => line.includes("KEEP(cache_insert(i))") && line.includes("1.64 MB")), "the line that inserts: " + hot.join(" | "));
+			check((await page.$$eval(".source-line a", (list) => list.map((a) => a.protocol))).every((one) => one === "vscode:"), "no link into the editor");
+			await shot("source");
+		},
+	},
+	{
 		name: "diff",
 		async run({ page, open, check, shot }) {
 			await open("?view=diff&mode=allocated&cost=blocks");

@@ -16,6 +16,7 @@ import { Functions } from "./views/functions";
 import { Histogram } from "./views/histogram";
 import { Modules } from "./views/modules";
 import { Overview } from "./views/overview";
+import { Source } from "./views/source";
 import { Threads } from "./views/threads";
 import { TreeView } from "./views/tree";
 
@@ -34,6 +35,7 @@ const views: View[] = [
 	new Blocks(),
 	new Threads(),
 	new Modules(),
+	new Source(),
 	new Diff(() => traces),
 ];
 

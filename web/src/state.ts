@@ -30,6 +30,8 @@ export interface State {
 	search: string;
 	group: string;
 	sort: string;
+	file: string; // of the source view
+	line: number;
 	with: string; // trace to compare with
 	baseFrom: number | null; // range to compare with
 	baseTo: number | null;
@@ -38,7 +40,7 @@ export interface State {
 
 const initial: State = {
 	trace: "", view: "overview", from: null, to: null, mode: "peak", cost: "bytes", filter: "", fold: "", fn: "",
-	direction: "top_down", lines: false, path: "", search: "", group: "function", sort: "", with: "",
+	direction: "top_down", lines: false, path: "", search: "", group: "function", sort: "", file: "", line: 0, with: "",
 	baseFrom: null, baseTo: null, follow: true,
 };
 
@@ -54,6 +56,7 @@ function read(): State {
 			const value = Number(text);
 			if (Number.isFinite(value) && value >= 0) found[name] = value;
 		} else if (typeof like === "boolean") found[name] = text === "1";
+		else if (typeof like === "number") found[name] = Number(text) || 0;
 		else found[name] = text;
 	}
 	if (!((found.mode as string) in modes)) found.mode = initial.mode;

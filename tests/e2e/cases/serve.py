@@ -205,6 +205,33 @@ def diff(t):
         server.fails("/api/v1/traces/last/diff?with=000000000000", 404, "traces")
 
 
+@case("serve/source", "a source file is not shown, or any file is")
+def source(t):
+    t.record(["simple", "0"])
+    frames = t.report(None, "--stacks")["stack_list"][0]["frames"]
+    file = [one["file"] for one in frames if one["function"].startswith("simple_")][0]
+    name = file.rpartition("/")[2]
+    copy = t.folder / "elsewhere"
+    copy.mkdir()
+    text = open(file, encoding="utf-8").read().split("\n")
+    (copy / name).write_text("\n".join(["/* moved */"] + text))
+    with Server(t, t.trace) as server:
+        got = server.get("source", file=file, mode="peak")
+        t.equal("its text", [one["text"] for one in got["text"]][:20], text[:20])
+        by_line = {one["line"]: one["inclusive"] for one in got["lines"]}
+        keep = [i + 1 for i, one in enumerate(text) if "KEEP(simple_keep(i))" in one][0]
+        t.equal("a line's figure", by_line.get(keep), KEPT)
+        path = "/api/v1/traces/last/source?file="
+        server.fails(path + "/etc/passwd", 404, "no frame")
+        server.fails(path + urllib.parse.quote(str(t.trace)), 404, "no frame")
+        server.fails("/api/v1/traces/last/source", 400, "file=")
+    for option in (("--source-map", f"{file.rpartition('/')[0]}={copy}"), ("--source-dir", copy)):
+        with Server(t, t.trace, options=("--listen", "127.0.0.1:0", *map(str, option))) as server:
+            got = server.get("source", file=file)
+            t.equal(f"{option[0]}: found", got["found"], str(copy / name))
+            t.equal(f"{option[0]}: text", got["text"][0]["text"], "/* moved */")
+
+
 @case("serve/guard", "a page of a stranger can read traces")
 def guard(t):
     t.record(["simple", "0"])
@@ -346,7 +373,8 @@ def documented(t):
     document = openapi.load()
     t.record(["simple", "0"], ["--free-stacks"])
     samples = {"{item}": "1"}
-    needed = {"/function": "name=main", "/diff": "base_to=50%25"}
+    source = urllib.parse.quote(t.report(None, "--stacks")["stack_list"][0]["frames"][0]["file"])
+    needed = {"/function": "name=main", "/diff": "base_to=50%25", "/source": f"file={source}"}
     with Server(t, t.trace) as server:
         index = json.loads(server.request("/api/v1")[2])["requests"]
         t.equal("requests", sorted(document["paths"]), sorted(one["path"] for one in index))

@@ -4,6 +4,7 @@
 import { ask, type FigureRow, type Figures, type Row, selection, type Table } from "../api";
 import { clear, download, h } from "../dom";
 import { bytes, count, percent } from "../format";
+import { openSource } from "./source";
 import { VirtualTable } from "../table";
 import { figure, go, modes, state } from "../state";
 import { choice, costTitle, emptyText, exactValue, name, place, say, sayError, value, type View } from "../view";
@@ -43,7 +44,7 @@ export class Functions implements View {
 		const order = figure(), pair = modes[state.mode], whole = this.answer!.totals[order] ?? 0;
 		this.table = new VirtualTable<Row>({
 			label: "Functions", empty: emptyText(), sort: state.sort || "figure", onSort: (key) => go({ sort: key === "figure" ? "" : key }, false),
-			onSelect: (row) => row.function && go({ fn: row.function }, false), isSelected: (row) => state.fn !== "" && row.function === state.fn,
+			onSelect: (row) => row.function && go({ fn: row.function, ...(row.file && row.line ? { file: row.file, line: row.line } : {}) }, false), isSelected: (row) => state.fn !== "" && row.function === state.fn,
 			columns: [
 				{ key: "figure", title: "inclusive", help: costTitle(), number: true, width: "10.5em", sortable: true, share: (r) => (r.inclusive![order] ?? 0) / (whole || 1),
 					cell: (r) => h("span", { title: exactValue(r.inclusive![order]!) }, `${value(r.inclusive![order]!)}  ${percent(r.inclusive![order]!, whole)}`) },
@@ -87,7 +88,10 @@ export class Functions implements View {
 				const bar = h("span", { class: "bar" });
 				bar.style.width = (whole ? (row[order]! / whole) * 100 : 0) + "%";
 				const text = byLine ? place(row) || "line unknown" : row.function || row.module ? name(row) : nobody;
-				return h("button", { class: "top-row", title: `${text}\n${exactValue(row[order]!)}`, onclick: () => row.function && !byLine && go({ fn: row.function }) },
+				return h("button", { class: "top-row", title: `${text}\n${exactValue(row[order]!)}`, onclick: () => {
+						if (byLine && row.file) openSource(row.file, row.line);
+						else if (row.function) go({ fn: row.function });
+					} },
 					bar, h("span", { class: "top-name" }, text), h("span", { class: "top-value" }, value(row[order]!), h("span", { class: "muted" }, " " + percent(row[order]!, whole))));
 			}));
 		clear(this.detail,
