@@ -166,6 +166,8 @@ static void json_section(struct json *json, const struct facts *facts, size_t se
 	json_u64(json, "slices", facts->slices);
 	json_u64(json, "events_in_slices", facts->sliced_events);
 	json_bool(json, "slices_whole", facts->slices_whole);
+	json_u64(json, "inherited_allocations", meta ? meta->inherited_blocks : 0);
+	json_u64(json, "inherited_bytes", meta ? meta->inherited_bytes : 0);
 	json_u64(json, "threads", facts->threads);
 	json_u64(json, "stacks", facts->stacks);
 	json_u64(json, "modules", facts->modules);
@@ -263,6 +265,13 @@ static void put_events(struct out *out, const struct facts *facts)
 		   units_grouped(facts->slices).text, facts->slices == 1 ? "" : "s",
 		   units_grouped(facts->sliced_events).text,
 		   facts->slices_whole ? "" : "; damaged from there on");
+	if (facts->meta->inherited_blocks) {
+		put_key(out, "inherited");
+		text_print(&out->text,
+			   "%s blocks of %s at time 0: it is a part of a longer trace\n",
+			   units_grouped(facts->meta->inherited_blocks).text,
+			   units_bytes(facts->meta->inherited_bytes).text);
+	}
 	put_key(out, "tables");
 	text_print(&out->text, "%s stacks, %s symbols, %s modules, %s threads, ",
 		   units_grouped(facts->stacks).text, units_grouped(facts->symbols).text,

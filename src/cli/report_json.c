@@ -59,6 +59,8 @@ static void put_totals(const struct report *report, struct json *json)
 	json_u64(json, "peak_time_ns", totals->peak_time_ns);
 	json_u64(json, "unfreed_allocations", totals->live_blocks);
 	json_u64(json, "unfreed_bytes", totals->live_bytes);
+	json_u64(json, "inherited_allocations", report->input.meta->inherited_blocks);
+	json_u64(json, "inherited_bytes", report->input.meta->inherited_bytes);
 	json_u64(json, "failed_allocations", totals->failed);
 	json_u64(json, "freed_unseen", totals->freed_unseen);
 	json_u64(json, "freed_older", totals->freed_older);

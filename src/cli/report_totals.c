@@ -183,6 +183,11 @@ static void put_totals(const struct report *report, struct out *out)
 		 out_duration(out, t->peak_time_ns).text);
 	put_live(report, out, t->live_bytes, t->live_blocks);
 	put_allocations(out, &report->sum);
+	const struct trace_meta *meta = report->input.meta;
+	if (meta->inherited_blocks)
+		put_line(out, "inherited", "%s of the allocations, %s, lived when this part began",
+			 units_grouped(meta->inherited_blocks).text,
+			 out_bytes(out, meta->inherited_bytes).text);
 	put_line(out, "stacks", "%s stack%s that allocate, %zu thread%s",
 		 units_grouped(t->stacks).text, put_plural(t->stacks), report->input.thread_count,
 		 put_plural(report->input.thread_count));

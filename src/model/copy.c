@@ -47,11 +47,43 @@ static int written(const struct copy *copy, int rc)
 	return rc ? tm_fail(copy->err, rc, "the new trace cannot be written") : 0;
 }
 
+struct trace_stack copy_stack(const struct copy *copy, size_t stack_id)
+{
+	const struct trace_stack lost = {.module_id = TRACE_MODULE_MARK, .pc = TRACE_MARK_CUT};
+	if (stack_id >= copy->stack_count)
+		return lost;
+	const struct trace_stack *stack = &copy->stacks[stack_id];
+	bool bad_module =
+		stack->module_id >= RESTACK_MODULES_MAX && stack->module_id != TRACE_MODULE_MARK;
+	bool good = stack->parent_id < stack_id && !bad_module && (stack->module_id || stack->pc);
+	return good ? *stack : lost;
+}
+
+static void see_module(uint32_t module_id, size_t *end)
+{
+	if (module_id < RESTACK_MODULES_MAX && module_id >= *end)
+		*end = (size_t)module_id + 1;
+}
+
+/* One past the highest module that there is or that something refers to. */
+static size_t module_end(const struct copy *copy)
+{
+	size_t end = copy->module_count;
+	for (size_t id = 1; id < copy->stack_count; id++)
+		see_module(copy->stacks[id].module_id, &end);
+	for (size_t i = 0; i < copy->symbol_count; i++)
+		see_module(copy->symbols[i].module_id, &end);
+	return end;
+}
+
 int copy_names(struct copy *copy)
 {
 	int rc = 0;
-	for (size_t id = 1; id < copy->module_count && !rc; id++) {
-		struct trace_module module = copy->modules[id];
+	size_t end = module_end(copy);
+	for (size_t id = 1; id < end && !rc; id++) {
+		struct trace_module module = {.unmapped_ns = UINT64_MAX};
+		if (id < copy->module_count)
+			module = copy->modules[id];
 		module.module_id = (uint32_t)id;
 		module.path = module.path ? module.path : "[lost]";
 		module.mapped_ns = copy_time(copy, module.mapped_ns);
@@ -65,6 +97,11 @@ int copy_names(struct copy *copy)
 		thread.end_ns = copy_time(copy, thread.end_ns);
 		rc = trace_writer_thread(copy->writer, &thread);
 	}
+	/* What has no thread any more is given to the first: there must be one. */
+	if (copy->thread_count == 0 && !rc) {
+		const struct trace_thread nameless = {.end_ns = UINT64_MAX};
+		rc = trace_writer_thread(copy->writer, &nameless);
+	}
 	return written(copy, rc);
 }
 
@@ -74,6 +111,8 @@ static int write_map(struct copy *copy, const struct trace_map_event *old)
 	event.time_ns = copy_time(copy, event.time_ns);
 	if (event.stack_id >= copy->stack_count)
 		event.stack_id = 0;
+	if (event.thread_id >= copy->thread_count)
+		event.thread_id = 0;
 	int rc = 0;
 	if (copy->restack)
 		rc = restack_id(copy->restack, &event.stack_id);

@@ -43,8 +43,10 @@ void copy_done(struct copy *copy);
 
 /* A time of the old file in the new one. */
 uint64_t copy_time(const struct copy *copy, uint64_t time_ns);
-/* All modules and threads. Modules whose record is lost get one without a path. */
+/* All modules and threads; what is referred to and lost gets a record that says so. */
 TM_MUST_CHECK int copy_names(struct copy *copy);
+/* A stack of the old file, or a mark in its place if it is lost or makes no sense. */
+struct trace_stack copy_stack(const struct copy *copy, size_t stack_id);
 /* Events in the new file's times and block ids. Changes them as model_apply() does. */
 TM_MUST_CHECK int copy_events(struct copy *copy, struct trace_event *events, size_t count);
 /* Mappings and samples up to this old time, in order. */

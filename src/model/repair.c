@@ -159,46 +159,14 @@ static int look_at_events(struct work *k)
 
 /* ---- tables ---- */
 
-enum { MODULES_MAX = 1 << 20 };
-
-static const struct trace_stack lost_stack = {.module_id = TRACE_MODULE_MARK, .pc = TRACE_MARK_CUT};
-
-static void see_module(uint32_t module_id, size_t *end)
-{
-	if (module_id < MODULES_MAX && module_id >= *end)
-		*end = (size_t)module_id + 1;
-}
-
-/* Modules that stacks and symbols refer to, and whose records are lost. */
-static int write_lost_modules(struct work *k)
-{
-	const struct copy *copy = &k->copy;
-	size_t end = copy->module_count;
-	int rc = 0;
-	for (size_t id = 1; id < copy->stack_count; id++)
-		see_module(copy->stacks[id].module_id, &end);
-	for (size_t i = 0; i < copy->symbol_count; i++)
-		see_module(copy->symbols[i].module_id, &end);
-	for (size_t id = copy->module_count ? copy->module_count : 1; id < end && !rc; id++) {
-		const struct trace_module module = {
-			.module_id = (uint32_t)id, .unmapped_ns = UINT64_MAX, .path = "[lost]"};
-		rc = trace_writer_module(k->w, &module);
-	}
-	return rc;
-}
-
 static int write_stacks(struct work *k)
 {
 	struct copy *copy = &k->copy;
 	int rc = 0;
 	size_t end = copy->stack_count > k->stack_end ? copy->stack_count : k->stack_end;
 	for (size_t id = 1; id < end && !rc; id++) {
-		const struct trace_stack *stack =
-			id < copy->stack_count ? &copy->stacks[id] : &lost_stack;
-		bool lost =
-			stack->parent_id >= id || (!stack->module_id && !stack->pc) ||
-			(stack->module_id >= MODULES_MAX && stack->module_id != TRACE_MODULE_MARK);
-		rc = trace_writer_stacks(k->w, lost ? &lost_stack : stack, 1);
+		struct trace_stack stack = copy_stack(copy, id);
+		rc = trace_writer_stacks(k->w, &stack, 1);
 	}
 	copy->stack_count = end;
 	return rc;
@@ -342,8 +310,6 @@ static int write_content(struct work *k)
 		k->copy.cut_count = k->cut_count;
 	}
 	int rc = copy_names(&k->copy);
-	if (!rc)
-		rc = write_lost_modules(k);
 	if (!rc)
 		rc = write_stacks(k);
 	if (!rc)

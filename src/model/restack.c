@@ -67,6 +67,8 @@ int restack_id(struct restack *restack, uint32_t *id)
 	while (depth > 0) {
 		struct trace_stack stack = restack->old[restack->path[--depth]];
 		stack.parent_id = parent_id;
+		if (stack.module_id >= RESTACK_MODULES_MAX && stack.module_id != TRACE_MODULE_MARK)
+			stack.module_id = 0;
 		int rc = append(restack, &stack);
 		if (rc)
 			return rc;

@@ -4,6 +4,9 @@
 
 #include "trace/trace.h"
 
+/* No process has so many; a file that says so is damaged. */
+enum { RESTACK_MODULES_MAX = 1 << 20 };
+
 struct restack {
 	const struct trace_stack *old; /* [0] is the empty stack */
 	size_t old_count;

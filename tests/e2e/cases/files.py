@@ -198,6 +198,13 @@ def trim(t):
     t.equal("verify", t.tool("verify", part).status, 0)
     report = t.report(part)
     t.equal("unfreed_bytes", report["unfreed_bytes"], sum(range(100)))
+    # All but what the peak's own microsecond brought were there before.
+    t.expect(0 < report["inherited_allocations"] <= 200, f"{report['inherited_allocations']}")
+    t.equal("allocations", report["allocations"], 200)
+    own = t.report(part, "--from", "1us")["selection"]
+    t.equal("its own", own["allocations"], 200 - report["inherited_allocations"])
+    t.equal("its frees", own["frees"], 100)
+    t.equal("at its begin", own["start_bytes"], report["inherited_bytes"])
     t.equal("peak_bytes", report["peak_bytes"], sum(range(100)) + sum(range(1000, 1100)))
     # A name of the whole is a name of the part.
     names = {row["function"] for row in t.report(part, "--by", "function")["functions"]}
