@@ -117,6 +117,7 @@ static int print_once(const struct report_options *options)
 	bool complete;
 	out_init(&out, options->color);
 	out.exact = options->exact;
+	out.full_names = options->full_names;
 	int code = report_print(options, &out, &complete, &err);
 	if (code) {
 		text_done(&out.text);

@@ -11,6 +11,10 @@
 
 #include "base/io.h"
 #include "base/utf8.h"
+#include "symbols/symbols.h"
+
+/* Longer names are cut for the screen. */
+enum { NAME_ROOM = 8 * 1024 };
 
 enum { WIDTH_MIN = 40, WIDTH_MAX = 10000 };
 
@@ -144,6 +148,11 @@ static const char *after_type(const char *name)
 
 unsigned out_function(struct out *out, const char *name, unsigned columns)
 {
+	if (out->full_names)
+		return out_name(out, name, 0);
+	char brief[NAME_ROOM];
+	symbols_shorten(name, brief, sizeof brief);
+	name = brief;
 	if (!columns || utf8_count(name, strlen(name)) <= columns)
 		return out_name(out, name, columns);
 	struct text plain = {0}, bare = {0};

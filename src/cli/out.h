@@ -18,7 +18,8 @@ struct out {
 	unsigned width;  /* columns; 0 = as wide as it gets */
 	unsigned height; /* lines of the terminal; 0 = it is none */
 	bool color;
-	bool exact; /* figures with all their digits */
+	bool exact;      /* figures with all their digits */
+	bool full_names; /* functions with template arguments and generics, never cut */
 };
 
 /* Looks at standard output: a terminal has a width and colours; NO_COLOR and COLUMNS count. */
@@ -34,7 +35,8 @@ void out_style(struct out *out, enum out_style style);
  */
 unsigned out_name(struct out *out, const char *name, unsigned columns);
 /*
- * The same for a function's name: to fit, the type that it returns goes, then
+ * The same for a function's name, without template arguments and generics unless
+ * out->full_names; then in full. To fit, the type that it returns goes, then
  * parameters become (…), then template arguments <…>, and only then the middle goes.
  */
 unsigned out_function(struct out *out, const char *name, unsigned columns);

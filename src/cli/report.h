@@ -56,7 +56,7 @@ struct report_options {
 	uint64_t interval_ns; /* of follow */
 	unsigned fold;        /* kinds of frames, bits 1u << enum frame_kind */
 	bool has_limit, has_depth, has_image, all_images;
-	bool json, csv, stacks, exact, follow, no_pager, help;
+	bool json, csv, stacks, exact, full_names, follow, no_pager, help;
 	enum out_color color;
 	struct suppressed_options suppressed;
 	const struct report_section *sections[REPORT_SECTIONS_MAX]; /* none = the usual ones */

@@ -59,6 +59,7 @@ static int show(const struct report_options *options, bool first, bool *ret_comp
 	struct out out;
 	out_init(&out, options->color);
 	out.exact = options->exact;
+	out.full_names = options->full_names;
 	bool terminal = out.height > 0;
 	if (terminal)
 		text_put(&out.text, "\033[H\033[J");

@@ -32,6 +32,7 @@ enum {
 	OPT_SORT,
 	OPT_IMAGE,
 	OPT_EXACT,
+	OPT_FULL_NAMES,
 	OPT_COLOR,
 	OPT_NO_PAGER,
 	OPT_FOLLOW,
@@ -63,6 +64,7 @@ static const struct args_option options[] = {
 	{OPT_SORT, 0, "sort", "KEY", "bytes, count, average, self, temporary or name"},
 	{OPT_IMAGE, 'i', "image", "N|all", "after execs: which program, from 0; else the last"},
 	{OPT_EXACT, 'e', "exact", NULL, "all digits of every figure"},
+	{OPT_FULL_NAMES, 0, "full-names", NULL, "template arguments and generics, nothing cut"},
 	{OPT_JSON, 'j', "json", NULL, "print JSON (docs/report-json.md describes it)"},
 	{OPT_CSV, 0, "csv", NULL, "print one section as CSV"},
 	{OPT_COLOR, 0, "color", "WHEN", "auto, always or never"},
@@ -257,6 +259,9 @@ static bool set_flag(struct report_options *o, int id)
 		return add_section(o, "symbols");
 	case OPT_EXACT:
 		o->exact = true;
+		return true;
+	case OPT_FULL_NAMES:
+		o->full_names = true;
 		return true;
 	case OPT_NO_PAGER:
 		o->no_pager = true;

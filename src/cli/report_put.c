@@ -48,6 +48,8 @@ void put_frame_place(struct text *text, const struct view_frame *frame)
 		text_print(text, "%s:%" PRIu32, view_module_name(frame->file), frame->line);
 	else if (frame->function && strcmp(frame->module, "[mark]") != 0)
 		text_print(text, "in %s", view_module_name(frame->module));
+	if (frame->tail_called)
+		text_put(text, ", tail call");
 }
 
 const char *put_plural(uint64_t count)
@@ -99,6 +101,8 @@ void put_json_frame(struct json *json, const struct view_frame *frame)
 	put_json_known(json, "line", frame->line > 0, frame->line);
 	put_json_known(json, "column", frame->column > 0, frame->column);
 	json_bool(json, "inlined", frame->inlined);
+	if (frame->tail_called)
+		json_bool(json, "tail_called", true);
 	json_string(json, "source",
 		    frame->source <= TRACE_SYM_JIT ? sources[frame->source] : "none");
 	json_string(json, "kind", kinds_name((enum frame_kind)frame->kind));

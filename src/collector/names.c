@@ -215,7 +215,8 @@ static void take_symbols(struct names *names, struct trace_writer *writer, uint3
 			.address = in.address,
 			.line = in.line,
 			.column = in.column,
-			.inlined = in.inlined != 0,
+			.inlined =
+				in.inlined <= TRACE_INLINED_CALLEE ? in.inlined : TRACE_INLINED_NO,
 			.source = in.source <= TRACE_SYM_JIT ? in.source : TRACE_SYM_NONE,
 		};
 		symbol.function = take_text(&at, end, in.function_bytes, &bad);

@@ -27,7 +27,7 @@ enum {
 };
 
 struct answer {
-	uint8_t kind, inlined, source, reserved;
+	uint8_t kind, inlined, source, is_callee;
 	uint32_t line, column;
 	uint32_t function, file; /* numbers of texts, from 1 on in the order of their sending */
 	uint32_t text_bytes;     /* of the text that follows */

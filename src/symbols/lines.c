@@ -20,6 +20,7 @@
 #include "symbols/namemap.h"
 #include "symbols/scopes.h"
 #include "symbols/split.h"
+#include "symbols/tail.h"
 
 enum { NAME_ROOM = 32 * 1024, LOOK_BACK = 1024, TRIES_MAX = 16, TIMED_ONE_OF = 16 };
 /* Decoded units beyond this are let go. */
@@ -35,6 +36,7 @@ struct part {
 	struct linetable table;
 	const char **paths;   /* by file number, made when asked for */
 	struct namemap names; /* by the offset of the entry that has the name */
+	struct tail tail;
 };
 
 struct range {
@@ -238,6 +240,7 @@ static void unload(struct part *part)
 	linetable_done(&part->table);
 	part->paths = tm_free(part->paths);
 	namemap_done(&part->names);
+	tail_done(&part->tail);
 	part->has_functions = part->has_table = false;
 	unit_unload(part->skeleton);
 	unit_unload(part->body);
@@ -313,16 +316,19 @@ static bool load_table(struct lines *lines, struct part *part)
 }
 
 /*
- * What is inlined into a function at an address, outermost first. The first
- * question about a function is answered by a walk to the one place; only when a
- * second comes is all of it kept.
+ * What is inlined into a function at an address, outermost first, and the call
+ * site there, 0 if there is none. The first question about a function is answered by a walk to the
+ * one place; only when a second comes is all of it kept.
  */
 static size_t find_inlined(struct lines *lines, const struct part *part, uint64_t function,
-			   uint64_t address, uint64_t *ret_dies, size_t max)
+			   uint64_t address, uint64_t *ret_dies, size_t max, uint64_t *ret_call)
 {
+	*ret_call = 0;
 	bool again = lines->tree_part == part && lines->tree_die == function;
-	if (again && lines->has_tree)
+	if (again && lines->has_tree) {
+		*ret_call = scopes_call(&lines->tree, address + 1);
 		return scopes_find(&lines->tree, address, ret_dies, max);
+	}
 	if (!*lines->limits.budget_ns)
 		return 0;
 	/* One in so many is timed: asking for the time takes as long as a short answer. */
@@ -333,10 +339,12 @@ static size_t find_inlined(struct lines *lines, const struct part *part, uint64_
 	lines->tree_part = part;
 	lines->tree_die = function;
 	lines->has_tree = again && !scopes_load(&lines->tree, part->body, function);
-	if (lines->has_tree)
+	if (lines->has_tree) {
+		*ret_call = scopes_call(&lines->tree, address + 1);
 		count = scopes_find(&lines->tree, address, ret_dies, max);
-	else
-		count = scopes_search(part->body, function, address, ret_dies, max);
+	} else {
+		count = scopes_search(part->body, function, address, ret_dies, max, ret_call);
+	}
 	if (timed)
 		charge_ns(lines, (cpu_ns() - began) * TIMED_ONE_OF);
 	return count;
@@ -441,14 +449,38 @@ static struct place line_place(struct lines *lines, struct part *part, struct st
 	return place;
 }
 
+/* The function that is called at the address, if it may have tail-called. Returns 1 if so. */
+static size_t add_callee(struct lines *lines, struct part *part, struct strpool *strings,
+			 uint64_t call, struct lines_answer *answer)
+{
+	struct die callee;
+	bool is_plain;
+	if (!call || !tail_callee(&part->tail, part->body, &part->functions, call, &callee))
+		return 0;
+	const char *name = name_of(lines, part, strings, &callee, &is_plain);
+	if (!name)
+		return 0;
+	answer->frames[0] = (struct symbols_frame){
+		.function = name,
+		.file = path_of(part, strings, number_of(&callee, DW_AT_decl_file)),
+		.line = number_of(&callee, DW_AT_decl_line),
+		.inlined = true,
+		.is_callee = true,
+		.source = TRACE_SYM_DWARF,
+	};
+	return 1;
+}
+
 /* The function and what is inlined into it at the address, innermost first. */
 static void add_frames(struct lines *lines, struct part *part, struct strpool *strings,
 		       uint64_t function, uint64_t address, struct lines_answer *answer)
 {
 	uint64_t dies[SYMBOLS_CHAIN_MAX] = {function};
-	size_t count =
-		1 + find_inlined(lines, part, function, address, dies + 1, SYMBOLS_CHAIN_MAX - 1);
+	uint64_t call;
+	size_t count = 1 + find_inlined(lines, part, function, address, dies + 1,
+					SYMBOLS_CHAIN_MAX - 2, &call);
 	struct place place = {answer->file, answer->line, answer->column};
+	size_t before = add_callee(lines, part, strings, call, answer);
 	for (size_t i = 0; i < count; i++) {
 		struct die die;
 		const char *name = NULL;
@@ -458,7 +490,7 @@ static void add_frames(struct lines *lines, struct part *part, struct strpool *s
 			answer->count = 0;
 			return;
 		}
-		answer->frames[i] = (struct symbols_frame){
+		answer->frames[before + i] = (struct symbols_frame){
 			.function = name,
 			.file = place.file,
 			.line = place.line,
@@ -466,7 +498,7 @@ static void add_frames(struct lines *lines, struct part *part, struct strpool *s
 			.inlined = i + 1 < count,
 			.source = TRACE_SYM_DWARF,
 		};
-		answer->count = i + 1;
+		answer->count = before + i + 1;
 		place = call_place(part, strings, &die);
 	}
 }

@@ -51,6 +51,7 @@ static int take_frame(struct receiver *receiver, const struct answer *record)
 		.line = record->line,
 		.column = record->column,
 		.inlined = record->inlined != 0,
+		.is_callee = record->is_callee && record->inlined && !receiver->frame_count,
 		.source = record->source,
 	};
 	receiver->frames[receiver->frame_count++] = frame;

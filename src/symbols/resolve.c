@@ -130,7 +130,7 @@ static int gather_frames(void *ctx, size_t request, const struct symbols_frame *
 			.file = frames[i].file,
 			.line = frames[i].line,
 			.column = frames[i].column,
-			.inlined = frames[i].inlined,
+			.inlined = frames[i].is_callee ? TRACE_INLINED_CALLEE : frames[i].inlined,
 			.source = frames[i].source,
 		};
 	return 0;

@@ -121,17 +121,22 @@ static int add_scope(void *ctx, uint64_t low, uint64_t high)
 	return 0;
 }
 
+static bool return_address(const struct die *die, uint64_t *ret_address)
+{
+	struct value value = die_value(die, DW_AT_call_return_pc);
+	if (!value.form)
+		value = die_value(die, DW_AT_low_pc); /* before DWARF 5 */
+	return unit_address(die->unit, &value, ret_address);
+}
+
 static int add_call(struct scopes *scopes, const struct die *die)
 {
 	if (die_value(die, DW_AT_call_tail_call).form || die_value(die, DW_AT_GNU_tail_call).form) {
 		scopes->has_tail_calls = true;
 		return 0;
 	}
-	struct value value = die_value(die, DW_AT_call_return_pc);
-	if (!value.form)
-		value = die_value(die, DW_AT_low_pc); /* before DWARF 5 */
 	uint64_t return_pc;
-	if (!unit_address(die->unit, &value, &return_pc))
+	if (!return_address(die, &return_pc))
 		return 0;
 	if (scopes->call_count == scopes->call_room) {
 		size_t room = scopes->call_room * 2 + 64;
@@ -233,6 +238,14 @@ size_t scopes_find(const struct scopes *scopes, uint64_t address, uint64_t *ret_
 	return found;
 }
 
+uint64_t scopes_call(const struct scopes *scopes, uint64_t return_pc)
+{
+	for (size_t i = 0; i < scopes->call_count; i++)
+		if (scopes->calls[i].return_pc == return_pc)
+			return scopes->calls[i].die;
+	return 0;
+}
+
 struct probe {
 	uint64_t address;
 };
@@ -250,13 +263,14 @@ static bool holds_scopes(unsigned tag)
 }
 
 size_t scopes_search(struct unit *unit, uint64_t function, uint64_t address, uint64_t *ret_dies,
-		     size_t max)
+		     size_t max, uint64_t *ret_call)
 {
 	struct probe probe = {.address = address};
 	struct walk walk;
 	struct die die;
 	int depth, inside = 0, skip_below = 0;
 	size_t found = 0;
+	*ret_call = 0;
 	if (!walk_begin(&walk, unit, function))
 		return 0;
 	while (found < max && walk_next(&walk, &die, &depth)) {
@@ -267,6 +281,10 @@ size_t scopes_search(struct unit *unit, uint64_t function, uint64_t address, uin
 			continue;
 		skip_below = 0;
 		unsigned tag = die.abbrev->tag;
+		uint64_t return_pc;
+		if ((tag == DW_TAG_call_site || tag == DW_TAG_GNU_call_site) &&
+		    return_address(&die, &return_pc) && return_pc == address + 1)
+			*ret_call = die.offset;
 		bool enter = holds_scopes(tag);
 		if (enter && die.abbrev->has_code) {
 			enter = die_ranges(&die, covers, &probe) != 0;

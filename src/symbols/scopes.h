@@ -58,7 +58,11 @@ size_t scopes_find(const struct scopes *scopes, uint64_t address, uint64_t *ret_
 
 /*
  * The same of a function that was not loaded, in one walk that leaves out what
- * has not got the address: for a single question.
+ * has not got the address: for a single question. *ret_call: as scopes_call()
+ * of the byte after the address.
  */
 size_t scopes_search(struct unit *unit, uint64_t function, uint64_t address, uint64_t *ret_dies,
-		     size_t max);
+		     size_t max, uint64_t *ret_call);
+
+/* The call site whose call returns to the address, 0 if there is none. */
+uint64_t scopes_call(const struct scopes *scopes, uint64_t return_pc);

@@ -68,6 +68,7 @@ int sender_frames(void *ctx, size_t request, const struct symbols_frame *frames,
 		struct answer record = {
 			.kind = ANSWER_FRAME,
 			.inlined = i + 1 < count,
+			.is_callee = frames[i].is_callee,
 			.source = frames[i].source,
 			.line = frames[i].line,
 			.column = frames[i].column,

@@ -3,9 +3,9 @@
  * Names for the screen: what is between the angle brackets of templates and
  * generics goes, the brackets stay to say so.
  *
- *   std::vector<int, std::allocator<int> >::push_back(int&&)  std::vector<>::push_back(int&&)
- *   <alloc::vec::Vec<T,A> as core::ops::Drop>::drop           <alloc::vec::Vec<> as
- * core::ops::Drop>::drop demo::sort::<u8>                                          demo::sort<>
+ *   std::vector<int, std::allocator<int> >::size() -> std::vector<…>::size()
+ *   <alloc::vec::Vec<T,A> as Drop>::drop           -> <alloc::vec::Vec<…> as Drop>::drop
+ *   demo::sort::<u8>                               -> demo::sort<…>
  *
  * An angle bracket that opens nothing (operator<, operator->, lambda's ->) is
  * kept, and so is the outermost pair where a name begins with it: Rust writes
@@ -15,6 +15,8 @@
 
 #include <ctype.h>
 #include <string.h>
+
+#define ARGUMENTS "<…>"
 
 /* What libstdc++'s string is called in full. */
 static const struct {
@@ -35,11 +37,15 @@ struct state {
 	unsigned depth;    /* of brackets that are left out */
 };
 
+/* What does not fit is left out whole: no half a character. */
 static void put(struct state *state, const char *text, size_t bytes)
 {
-	size_t left = state->room - state->used, fits = bytes < left ? bytes : left;
-	memcpy(state->out + state->used, text, fits);
-	state->used += fits;
+	if (bytes > state->room - state->used) {
+		state->room = state->used;
+		return;
+	}
+	memcpy(state->out + state->used, text, bytes);
+	state->used += bytes;
 }
 
 static bool is_name_char(char c)
@@ -100,7 +106,7 @@ static void open_bracket(struct state *state)
 	/* Rust's sort::<u8> */
 	if (state->used >= 2 && !memcmp(state->out + state->used - 2, "::", 2))
 		state->used -= 2;
-	put(state, "<>", 2);
+	put(state, ARGUMENTS, sizeof ARGUMENTS - 1);
 	state->depth = 1;
 }
 

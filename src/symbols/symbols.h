@@ -72,6 +72,7 @@ struct symbols_frame {
 	const char *file;     /* NULL = unknown */
 	uint32_t line, column;
 	bool inlined;   /* into the next frame of the chain */
+	bool is_callee; /* called here, not inlined: shown when it tail-called the frame inside */
 	uint8_t source; /* enum trace_symbol_source */
 };
 
@@ -150,6 +151,6 @@ void symbols_demangle_nim(const char *name, char *out, size_t out_bytes);
 
 /*
  * A demangled name for the screen: without the arguments of templates and
- * generics ("std::vector<>::push_back(int&&)"). Cut and terminated as above.
+ * generics ("std::vector<…>::push_back(int&&)"). Cut and terminated as above.
  */
 void symbols_shorten(const char *name, char *out, size_t out_bytes);

@@ -211,9 +211,18 @@ struct trace_symbol {
 	const char *function; /* borrowed; NULL = unknown */
 	const char *file;     /* NULL = unknown */
 	uint32_t line, column;
-	uint8_t inlined; /* 1: inlined into the next record of the same address */
+	uint8_t inlined; /* enum trace_symbol_inlined */
 	uint8_t source;  /* enum trace_symbol_source */
 	uint8_t kind, reserved;
+};
+enum trace_symbol_inlined {
+	TRACE_INLINED_NO = 0, /* the last record of the address */
+	TRACE_INLINED = 1,    /* into the next record of the same address */
+	/*
+	 * The first record of an address may be the function that is called there.
+	 * Where a stack has another one inside, that was tail-called.
+	 */
+	TRACE_INLINED_CALLEE = 2,
 };
 enum trace_symbol_source {
 	TRACE_SYM_NONE = 0,

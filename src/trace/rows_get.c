@@ -123,7 +123,7 @@ bool rows_get_symbol(struct rows_reader *r, struct trace_symbol *ret)
 	symbol.file = get_text(r, 0);
 	symbol.line = span_u32(in);
 	symbol.column = span_u32(in);
-	symbol.inlined = (uint8_t)span_limited(in, 1);
+	symbol.inlined = (uint8_t)span_limited(in, TRACE_INLINED_CALLEE);
 	symbol.source = (uint8_t)span_limited(in, TRACE_SYM_JIT);
 	symbol.kind = (uint8_t)span_limited(in, UINT8_MAX);
 	if (in->bad)

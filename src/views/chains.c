@@ -40,6 +40,8 @@ static void find_symbols(struct chain *chain, const struct trace_symbol *symbols
 		if (!symbols[end++].inlined)
 			break;
 	}
+	if (end - low > 1 && symbols[low].inlined == TRACE_INLINED_CALLEE)
+		chain->callee = &symbols[low++];
 	if (end > low) {
 		chain->symbols = &symbols[low];
 		chain->count = (uint32_t)(end - low);

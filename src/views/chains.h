@@ -11,6 +11,7 @@ struct chain {
 	uint64_t address;                   /* as looked up; of a mark: its number */
 	const struct trace_symbol *symbols; /* innermost first; NULL = unnamed */
 	uint32_t count;
+	const struct trace_symbol *callee; /* called there, if it may have tail-called; or NULL */
 };
 
 struct chains {

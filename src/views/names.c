@@ -13,6 +13,8 @@
 
 /* A hostile file can ask for 64 inlined frames on each of 2^32 stacks. */
 enum { NODES_MAX = 1 << 26 };
+#define NO_CALLEE UINT32_MAX
+#define NO_CHAIN  UINT32_MAX
 
 static const char module_anonymous[] = "[anonymous]";
 static const char module_mark[] = "[mark]";
@@ -76,7 +78,8 @@ static bool same_frame(const void *ctx, uint32_t id, const void *key)
 	const struct view_frame *have = &((const struct names *)ctx)->frames[id];
 	const struct view_frame *wanted = key;
 	return have->function_id == wanted->function_id && have->line == wanted->line &&
-	       have->inlined == wanted->inlined && same_string(have->file, wanted->file) &&
+	       have->inlined == wanted->inlined && have->tail_called == wanted->tail_called &&
+	       same_string(have->file, wanted->file) &&
 	       (have->function || have->address == wanted->address);
 }
 
@@ -164,11 +167,24 @@ static int chain_frames(struct names *names, const struct view_input *input,
 		frame.line = symbol->line;
 		frame.column = symbol->column;
 		frame.source = symbol->source;
-		frame.inlined = symbol->inlined;
+		frame.inlined = symbol->inlined != TRACE_INLINED_NO;
 		if (intern_frame(names, &frame, &ids[i]))
 			return -ENOMEM;
 	}
 	return (int)chain->count;
+}
+
+/* The frame of a function that left none, to be shown where another is inside of its call. */
+static int callee_frame(struct names *names, const struct view_input *input,
+			const struct chain *chain, uint32_t *ret_id)
+{
+	struct view_frame frame = bare_frame(input, chain);
+	frame.function = chain->callee->function;
+	frame.file = chain->callee->file;
+	frame.line = chain->callee->line;
+	frame.source = chain->callee->source;
+	frame.tail_called = true;
+	return intern_frame(names, &frame, ret_id);
 }
 
 static bool same_node(const void *ctx, uint32_t id, const void *key)
@@ -211,7 +227,8 @@ int names_intern_node(struct names *names, uint32_t parent, uint32_t frame, uint
 struct ranges {
 	uint32_t *ids;
 	size_t count, room;
-	uint32_t *first; /* by chain; first[chain + 1] is the end */
+	uint32_t *first;  /* by chain; first[chain + 1] is the end */
+	uint32_t *callee; /* by chain; NO_CALLEE */
 };
 
 static int make_frames(struct names *names, const struct view_input *input,
@@ -219,10 +236,15 @@ static int make_frames(struct names *names, const struct view_input *input,
 {
 	ranges->first = tm_alloc_array(chains->count + 1, sizeof *ranges->first);
 	ranges->ids = with_room(NULL, 0, &ranges->room, sizeof *ranges->ids);
-	if (!ranges->first || !ranges->ids)
+	ranges->callee = tm_alloc_array(chains->count + 1, sizeof *ranges->callee);
+	if (!ranges->first || !ranges->ids || !ranges->callee)
 		return -ENOMEM;
 	for (size_t i = 0; i < chains->count; i++) {
 		uint32_t ids[SYMBOLS_CHAIN_MAX];
+		ranges->callee[i] = NO_CALLEE;
+		if (chains->list[i].callee &&
+		    callee_frame(names, input, &chains->list[i], &ranges->callee[i]))
+			return -ENOMEM;
 		int count = chain_frames(names, input, &chains->list[i], ids);
 		if (count < 0)
 			return count;
@@ -239,6 +261,26 @@ static int make_frames(struct names *names, const struct view_input *input,
 	return 0;
 }
 
+/*
+ * Between a caller and the frame inside, if that is not whom it called. inside
+ * NO_CHAIN: the allocator, which left no frame and is not called there itself.
+ */
+static int add_callee(struct names *names, const struct ranges *ranges, uint32_t caller,
+		      uint32_t inside, uint32_t *node)
+{
+	uint32_t callee = ranges->callee[caller];
+	if (callee == NO_CALLEE)
+		return 0;
+	if (inside != NO_CHAIN) {
+		const char *outermost =
+			names->frames[ranges->ids[ranges->first[inside + 1] - 1]].function;
+		/* Without a name it may well be the one that was called. */
+		if (!outermost || !strcmp(outermost, names->frames[callee].function))
+			return 0;
+	}
+	return names_intern_node(names, *node, callee, node);
+}
+
 static int make_nodes(struct names *names, const struct view_input *input,
 		      const struct chains *chains, const struct ranges *ranges,
 		      struct tm_error *err)
@@ -249,22 +291,26 @@ static int make_nodes(struct names *names, const struct view_input *input,
 		return tm_fail(err, -ENOMEM, "out of memory");
 	names->nodes[0] = (struct names_node){0};
 	names->node_count = 1;
-	for (size_t i = 1; i < input->stack_count; i++) {
-		if (input->stacks[i].parent_id >= i)
+	int code = 0;
+	for (size_t i = 1; !code && i < input->stack_count; i++) {
+		uint32_t parent = input->stacks[i].parent_id, chain = chains->chain_of[i];
+		if (parent >= i)
 			return tm_fail(err, -EBADMSG,
 				       "stack %zu of the trace comes before its parent: the file "
 				       "is damaged",
 				       i);
-		uint32_t node = names->node_of[input->stacks[i].parent_id];
-		uint32_t chain = chains->chain_of[i];
-		for (uint32_t k = ranges->first[chain + 1]; k-- > ranges->first[chain];) {
-			int code = names_intern_node(names, node, ranges->ids[k], &node);
-			if (code)
-				return tm_fail(err, code, "too many stacks for the memory");
-		}
+		uint32_t node = names->node_of[parent];
+		if (parent)
+			code = add_callee(names, ranges, chains->chain_of[parent], chain, &node);
+		for (uint32_t k = ranges->first[chain + 1]; !code && k-- > ranges->first[chain];)
+			code = names_intern_node(names, node, ranges->ids[k], &node);
 		names->node_of[i] = node;
 	}
-	return 0;
+	/* What allocates is below its stack's last frame: only now, since others are built on it.
+	 */
+	for (size_t i = 1; !code && i < input->stack_count; i++)
+		code = add_callee(names, ranges, chains->chain_of[i], NO_CHAIN, &names->node_of[i]);
+	return code ? tm_fail(err, code, "too many stacks for the memory") : 0;
 }
 
 int names_init(struct names *names, const struct view_input *input, struct tm_error *err)
@@ -290,6 +336,7 @@ int names_init(struct names *names, const struct view_input *input, struct tm_er
 		code = make_nodes(names, input, &chains, &ranges, err);
 	tm_free(ranges.ids);
 	tm_free(ranges.first);
+	tm_free(ranges.callee);
 	chains_done(&chains);
 	if (code)
 		names_done(names);

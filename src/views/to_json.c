@@ -75,6 +75,8 @@ void view_json_frame(struct json *json, const char *key, const struct view_frame
 	put_known(json, "line", frame->line > 0, frame->line);
 	put_known(json, "column", frame->column > 0, frame->column);
 	json_bool(json, "inlined", frame->inlined);
+	if (frame->tail_called)
+		json_bool(json, "tail_called", true);
 	json_string(json, "source", view_source_name(frame->source));
 	json_string(json, "kind", kinds_name((enum frame_kind)frame->kind));
 	put_text(json, "package", frame->package);

@@ -80,6 +80,7 @@ struct view_frame {
 	uint8_t source;       /* enum trace_symbol_source */
 	uint8_t kind;         /* enum frame_kind of symbols/kinds.h */
 	bool inlined;         /* into the next frame */
+	bool tail_called;     /* ended in a jump to the frame inside; restored from DWARF */
 	bool is_allocator;    /* its kind is KIND_ALLOCATOR */
 	bool is_root; /* main, _start, start_thread: what is outside of it is start-up code */
 };

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 static const char program[] =
-	"#include <stdio.h>\n"                         /* 1 */
-	"extern char __executable_start[];\n"          /* 2 */
-	"__attribute__((noinline)) void probe(void)\n" /* 3 */
-	"{ printf(\"%lx\\n\", (unsigned long)((char *)__builtin_return_address(0) -\n"
+	"#include <stdio.h>\n"                                          /* 1 */
+	"extern char __executable_start[]; static volatile int seen;\n" /* 2 */
+	"__attribute__((noinline)) void probe(void)\n"                  /* 3 */
+	"{ seen = printf(\"%lx\\n\", (unsigned long)((char *)__builtin_return_address(0) -\n"
 	"	 __executable_start)); }\n"                                 /* 5 */
 	"static inline __attribute__((always_inline)) void inner(int *x)\n" /* 6 */
 	"{ ++*x;\n"                                                         /* 7 */

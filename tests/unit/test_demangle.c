@@ -83,24 +83,24 @@ static void short_cpp(void)
 	check_short("main", "main");
 	check_short("", "");
 	check_short("std::vector<int, std::allocator<int> >::push_back(int&&)",
-		    "std::vector<>::push_back(int&&)");
+		    "std::vector<…>::push_back(int&&)");
 	check_short("std::map<A<B<C> >, D>::operator[](A<B<C> > const&)",
-		    "std::map<>::operator[](A<> const&)");
+		    "std::map<…>::operator[](A<…> const&)");
 	check_short("bool std::operator< <char>(std::X<char> const&)",
-		    "bool std::operator< <>(std::X<> const&)");
+		    "bool std::operator< <…>(std::X<…> const&)");
 	check_short("a::operator<<(int)", "a::operator<<(int)");
 	check_short("std::unique_ptr<A>::operator->() const",
-		    "std::unique_ptr<>::operator->() const");
-	check_short("a::operator<=> <int>(int)", "a::operator<=> <>(int)");
-	check_short("f<&(a::operator-><int>())>(int)", "f<>(int)");
+		    "std::unique_ptr<…>::operator->() const");
+	check_short("a::operator<=> <int>(int)", "a::operator<=> <…>(int)");
+	check_short("f<&(a::operator-><int>())>(int)", "f<…>(int)");
 	check_short("std::function<int (int)>::operator()(int) const",
-		    "std::function<>::operator()(int) const");
+		    "std::function<…>::operator()(int) const");
 	check_short("g(std::__cxx11::basic_string<char, std::char_traits<char>, "
 		    "std::allocator<char> > const&, int)",
 		    "g(std::string const&, int)");
-	check_short("my_operator<int>()", "my_operator<>()");
+	check_short("my_operator<int>()", "my_operator<…>()");
 	/* Cut by a limit, or never closed. */
-	check_short("a<b<c", "a<>");
+	check_short("a<b<c", "a<…>");
 	check_short("a>b", "a>b");
 	char tiny[5];
 	symbols_shorten("vector<int>", tiny, sizeof tiny);
@@ -110,13 +110,13 @@ static void short_cpp(void)
 static void short_rust(void)
 {
 	check_short("<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop",
-		    "<alloc::vec::Vec<> as core::ops::drop::Drop>::drop");
-	check_short("demo::sort::<u8>", "demo::sort<>");
-	check_short("demo::Tree<K,V>::insert", "demo::Tree<>::insert");
+		    "<alloc::vec::Vec<…> as core::ops::drop::Drop>::drop");
+	check_short("demo::sort::<u8>", "demo::sort<…>");
+	check_short("demo::Tree<K,V>::insert", "demo::Tree<…>::insert");
 	check_short("<fn() -> u8 as demo::Run>::run::{closure#0}",
 		    "<fn() -> u8 as demo::Run>::run::{closure#0}");
 	check_short("<demo::Printer>::list::<<demo::Printer>::print::{closure#5}>",
-		    "<demo::Printer>::list<>");
+		    "<demo::Printer>::list<…>");
 }
 
 static void clones(void)

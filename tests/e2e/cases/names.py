@@ -354,3 +354,34 @@ def node(t):
     hints = [line for line in done.our_lines() if "--perf-basic-prof" in line]
     t.equal("hints", len(hints), 1)
 
+
+def stack_with(t, size):
+    """The frames of the one stack that allocated so many bytes, innermost first."""
+    for stack in t.report(None, "--stacks")["stack_list"]:
+        if stack["allocated_bytes"] == size:
+            return [(frame["function"], frame.get("tail_called", False)) for frame in stack["frames"]]
+    return []
+
+
+@case("names/tail_calls", "functions that end in a jump are missing, or shown where they were not")
+def tail_calls(t):
+    t.record(["tail"])
+    caller = "call_both()"
+    for size, inside in ((1000, [("make_leaf(unsigned long)", True)]),
+                         (2001, [("make_inner(unsigned long)", False),
+                                 ("make_outer(unsigned long)", True)]),
+                         (4000, [("make_inner(unsigned long)", False)])):
+        frames = stack_with(t, size)
+        t.equal(f"stack of {size} bytes", frames[:len(inside) + 1], inside + [(caller, False)])
+    done = t.tool("report", t.trace, "-n", "0")
+    t.expect("make_leaf(unsigned long)" in done.out and ", tail call" in done.out, done.out)
+
+
+@case("names/full_names", "names of templates fill the screen, or cannot be seen in full")
+def full_names(t):
+    t.record(["tail"])
+    full = "Shelf<std::pair<long, long> >::put(std::pair<long, long>)"
+    brief = t.tool("report", t.trace, "-n", "0", "-d", "0").out
+    t.expect("Shelf<…>::put(std::pair<…>)" in brief and full not in brief, brief)
+    t.expect(full in t.tool("report", t.trace, "-n", "0", "-d", "0", "--full-names").out,
+             "--full-names does not show them")
