@@ -218,9 +218,7 @@ struct trace_symbol {
 enum trace_symbol_inlined {
 	TRACE_INLINED_NO = 0, /* the last record of the address */
 	TRACE_INLINED = 1,    /* into the next record of the same address */
-	/*
-	 * The first record of an address may be the function that is called there.
-	 * Where a stack has another one inside, that was tail-called.
+	/* The first record may be the function that is called there: another inside was jumped to.
 	 */
 	TRACE_INLINED_CALLEE = 2,
 };
