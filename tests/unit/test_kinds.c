@@ -74,7 +74,7 @@ static void cpp(void)
 		{"boost::asio::detail::scheduler::run(boost::system::error_code&)",
 		 "/usr/include/boost/asio/detail/impl/scheduler.ipp", "/home/u/prog", KIND_LIBRARY,
 		 "boost", false},
-		{"sqlite3MemMalloc", "/home/u/app/third_party/sqlite-3.40/sqlite3.c",
+		{"sqlite3VdbeExec", "/home/u/app/third_party/sqlite-3.40/sqlite3.c",
 		 "/home/u/prog", KIND_LIBRARY, "sqlite", false},
 		{"fmt::v9::detail::vformat_to(int)", "/home/u/b/_deps/fmt-src/src/format.cc",
 		 "/home/u/prog", KIND_LIBRARY, "fmt", false},
