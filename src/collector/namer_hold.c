@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/memory.h"
 #include "collector/namer_work.h"
 
 enum { MAPS_BYTES_MAX = 16 << 20 };
@@ -56,6 +57,41 @@ static bool find_mapping(pid_t pid, uint64_t start, struct mapping *ret)
 	}
 	text_done(&maps);
 	return found;
+}
+
+/* The path of a line of maps, without its end; NULL if it is no file's. */
+static char *path_of(const char *line, const char *end)
+{
+	const char *path = memchr(line, '/', (size_t)(end - line));
+	char *copy = path ? tm_alloc((size_t)(end - path) + 1) : NULL;
+	if (copy)
+		memcpy(copy, path, (size_t)(end - path));
+	return copy;
+}
+
+size_t namer_hold_early(pid_t pid, int root_fd, struct namer_early list[NAMER_EARLY_MAX])
+{
+	char path[64];
+	struct text maps = {0};
+	size_t count = 0;
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	if (io_read_file(path, MAPS_BYTES_MAX, &maps))
+		text_clear(&maps);
+	const char *line = text_string(&maps);
+	for (const char *end; count < NAMER_EARLY_MAX && (end = strchr(line, '\n'));
+	     line = end + 1) {
+		char rights[5] = "";
+		if (sscanf(line, "%*s %4s", rights) != 1 || rights[2] != 'x')
+			continue;
+		char *file = path_of(line, end);
+		int fd = file ? namer_open(root_fd, file) : -1;
+		if (fd >= 0)
+			list[count++] = (struct namer_early){.path = file, .fd = fd};
+		else
+			tm_free(file);
+	}
+	text_done(&maps);
+	return count;
 }
 
 /* Through the kernel's own link to the mapped file: for those who may. */

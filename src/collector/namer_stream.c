@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "collector/namer_hold.h"
 #include "collector/namer_work.h"
 
 #define SECOND_NS 1000000000ull
@@ -34,6 +33,9 @@ int namer_stream_init(struct namer_stream *stream, int fd, const struct names_st
 					.root_fd = namer_hold_root(begin->pid),
 					.worker_fd = -1};
 	namer_jit_init(&stream->code);
+	stream->early = tm_alloc_array(NAMER_EARLY_MAX, sizeof *stream->early);
+	if (stream->early)
+		stream->early_count = namer_hold_early(stream->pid, stream->root_fd, stream->early);
 	stream->seen_room = 1 << 12;
 	stream->seen = tm_alloc_array(stream->seen_room, sizeof *stream->seen);
 	if (stream->seen)
@@ -65,6 +67,11 @@ void namer_stream_done(struct namer_stream *stream)
 		if (stream->modules[id].fd >= 0)
 			close(stream->modules[id].fd);
 	}
+	for (size_t i = 0; i < stream->early_count; i++) {
+		tm_free(stream->early[i].path);
+		close(stream->early[i].fd);
+	}
+	tm_free(stream->early);
 	tm_free(stream->modules);
 	tm_free(stream->pending.items);
 	tm_free(stream->jit.items);
@@ -98,6 +105,20 @@ static bool cover_module(struct namer_stream *stream, uint32_t id)
 	return true;
 }
 
+/* The file of a module: the one that was open already, or -1. */
+static int claim_early(struct namer_stream *stream, const char *path)
+{
+	for (size_t i = 0; i < stream->early_count; i++) {
+		if (strcmp(stream->early[i].path, path) != 0)
+			continue;
+		int fd = stream->early[i].fd;
+		tm_free(stream->early[i].path);
+		stream->early[i] = stream->early[--stream->early_count];
+		return fd;
+	}
+	return -1;
+}
+
 static void take_module(struct namer_stream *stream, const char *message, size_t bytes)
 {
 	struct names_module in;
@@ -119,6 +140,8 @@ static void take_module(struct namer_stream *stream, const char *message, size_t
 					      .path = tm_strdup(path)};
 	memcpy(module->facts.build_id, in.build_id, sizeof in.build_id);
 	if (path[0] == '/')
+		module->fd = claim_early(stream, path);
+	if (path[0] == '/' && module->fd < 0)
 		module->fd = namer_hold(stream->pid, stream->root_fd, &module->facts);
 }
 

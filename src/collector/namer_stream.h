@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "collector/namer_hold.h"
 #include "collector/namer_jit.h"
 #include "collector/names_wire.h"
 #include "trace/records.h"
@@ -28,7 +29,9 @@ struct namer_stream {
 	int fd;
 	pid_t pid;
 	bool embed_source;
-	int root_fd;                  /* its root folder, if it is another than ours; -1 */
+	int root_fd;               /* its root folder, if it is another than ours; -1 */
+	struct namer_early *early; /* files that no module has claimed yet */
+	size_t early_count;
 	struct namer_module *modules; /* by id */
 	uint32_t module_count;
 	struct namer_list pending, jit; /* without an answer; jit: outside of all modules */

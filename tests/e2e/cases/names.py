@@ -271,13 +271,16 @@ def container(t):
     shutil.copy(t.build / "libtidemark.so", agent)
     program = inside / "names"
     script = (f"mount -t tmpfs none {inside} && cp {t.target('names')} {program} && "
-              f"exec {program} stages")
+              f"{program} stages; exit $?")
     if t.bare(["unshare", "-m", "true"]).status != 0:
         t.skip("no mount namespaces here")
-    command = [t.tidemark, "run", "-o", t.trace, "--", "unshare", "-m", "/bin/sh", "-c", script]
+    t.trace = t.folder / "names.tide"
+    command = [t.tidemark, "run", "-o", t.folder / "%n.tide", "--", "unshare", "-m", "/bin/sh",
+               "-c", script]
     with Watch(t.start(command, {"TIDEMARK_AGENT": str(agent)}), t.seconds) as watch:
         watch.send(b"\n")
         watch.wait_for("done 1\n")
+        watch.poll(lambda: STAGES[0] in (functions_of(t, t.trace) or {}), "the first name")
         watch.send(b"\n")
         watch.wait_for("done 2\n")
         watch.process.stdin.close()
