@@ -172,22 +172,27 @@ static const uint64_t *take_run(struct merge *merge, struct cursor *cursor, cons
 				uint64_t limit)
 {
 	struct feed *feed = merge->feed;
-	struct taker taker = take_enter(feed);
-	const uint64_t *at = cursor->at;
+	uint32_t thread_id = cursor->thread_id;
+	struct taker taker = take_enter(feed, thread_id);
+	const uint64_t *at = cursor->at, *first = at, *end = cursor->end;
+	take_turn(&taker, thread_id);
 	while (at < stop) {
 		uint64_t w0 = take_load(at);
 		uint64_t stamp = taker.near + (uint64_t)take_distance(&taker, w0);
 		/* The first goes whatever it says now, or a target that flips it could hold us. */
-		if (stamp > limit && at != cursor->at)
+		if (stamp > limit && at != first)
 			break;
-		unsigned words =
-			take_plain(&taker, &feed->stacks, cursor->thread_id, at, cursor->end, w0);
+		unsigned words = 0;
+		if (__builtin_expect(end - at >= 3, 1))
+			words = take_plain(&taker, &feed->stacks, thread_id, at, w0);
 		at += words;
 		if (__builtin_expect(words != 0, 1))
 			continue;
 		take_leave(&taker, feed);
 		at = take_event(merge, cursor, at, w0, stamp);
-		taker = take_enter(feed);
+		thread_id = cursor->thread_id;
+		taker = take_enter(feed, thread_id);
+		take_turn(&taker, thread_id);
 	}
 	take_leave(&taker, feed);
 	return at;
@@ -268,26 +273,28 @@ static void row_enter(struct merge *merge, struct row *row, uint32_t i)
 static uint32_t release_row(struct merge *merge, struct row *row)
 {
 	struct feed *feed = merge->feed;
-	struct taker taker = take_enter(feed);
-	uint32_t i;
-	do {
-		i = smallest(row);
+	uint32_t i = smallest(row);
+	struct taker taker = take_enter(feed, merge->heap[i]->thread_id);
+	for (;; i = smallest(row)) {
 		struct cursor *cursor = merge->heap[i];
 		const uint64_t *at = row->at[i];
-		unsigned words = take_plain(&taker, &feed->stacks, cursor->thread_id, at,
-					    cursor->end, row->words[i]);
+		uint32_t thread_id = cursor->thread_id;
+		unsigned words = 0;
+		take_turn(&taker, thread_id);
+		if (__builtin_expect(cursor->end - at >= 3, 1))
+			words = take_plain(&taker, &feed->stacks, thread_id, at, row->words[i]);
 		at += words;
 		if (__builtin_expect(words == 0, 0)) {
 			take_leave(&taker, feed);
 			at = take_event(merge, cursor, at, row->words[i], row->stamps[i]);
-			taker = take_enter(feed);
+			taker = take_enter(feed, cursor->thread_id);
 		}
 		row->at[i] = at;
 		if (at >= row->stop[i])
 			break;
 		row->words[i] = take_load(at);
 		row->stamps[i] = taker.near + (uint64_t)take_distance(&taker, row->words[i]);
-	} while (true);
+	}
 	take_leave(&taker, feed);
 	return i;
 }

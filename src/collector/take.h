@@ -26,7 +26,8 @@ _Static_assert(offsetof(struct trace_event, op) == offsetof(struct trace_event, 
 struct taker {
 	struct trace_event *next, *end; /* free places of the batch */
 	uint64_t last_ns;
-	uint32_t last_thread, mixed; /* mixed: not 0 when several threads were seen */
+	uint32_t last_thread; /* of the event before; that of the next if there is none */
+	uint32_t mixed;       /* not 0 when several threads were seen */
 	/* The clock, which stands still while events are released: see stamp.h. */
 	uint64_t near, near_word;
 	int64_t base_distance, base_ns, mult;
@@ -38,7 +39,8 @@ TAKE_HOT uint64_t take_load(const uint64_t *word)
 	return *(const volatile uint64_t *)word;
 }
 
-TAKE_HOT struct taker take_enter(struct feed *feed)
+/* thread_id: whose event is next. */
+TAKE_HOT struct taker take_enter(struct feed *feed, uint32_t thread_id)
 {
 	const struct stamp_clock *clock = &feed->clock;
 	struct taker taker = {
@@ -54,7 +56,7 @@ TAKE_HOT struct taker take_enter(struct feed *feed)
 	};
 	if (taker.end < taker.next)
 		taker.end = taker.next;
-	taker.last_thread = feed->count ? taker.next[-1].thread_id : UINT32_MAX;
+	taker.last_thread = feed->count ? taker.next[-1].thread_id : thread_id;
 	return taker;
 }
 
@@ -83,41 +85,56 @@ TAKE_HOT uint64_t take_time(struct taker *taker, int64_t distance)
 	return taker->last_ns;
 }
 
+TAKE_HOT void take_turn(struct taker *taker, uint32_t thread_id)
+{
+	taker->mixed |= taker->last_thread ^ thread_id;
+	taker->last_thread = thread_id;
+}
+
 /*
- * Puts the event at `at` into the batch. Returns its words, or 0 when it must
- * be done the long way; then nothing has changed.
+ * By the lower byte of an event's first word: the last word of the event, but
+ * for the thread, where TAKE_PLAIN stands. 0: it is not plain.
+ */
+enum { TAKE_PLAIN = 1 };
+#define TAKE_TAILS(api)                                                                            \
+	[(api) << 4 | WIRE_OP_ALLOC] = TAKE_PLAIN | (uint64_t)(api) << 40,                         \
+	[(api) << 4 | WIRE_OP_FREE] = TAKE_PLAIN | 1ull << 32 | (uint64_t)(api) << 40
+static const uint64_t take_tails[256] = {
+	TAKE_TAILS(TRACE_API_MALLOC),   TAKE_TAILS(TRACE_API_CALLOC),
+	TAKE_TAILS(TRACE_API_REALLOC),  TAKE_TAILS(TRACE_API_ALIGNED),
+	TAKE_TAILS(TRACE_API_NEW),      TAKE_TAILS(TRACE_API_JEMALLOC),
+	TAKE_TAILS(TRACE_API_MIMALLOC), TAKE_TAILS(TRACE_API_TCMALLOC),
+	TAKE_TAILS(TRACE_API_CUSTOM),
+};
+
+/*
+ * Puts the event at `at`, of which three words can be read, into the batch.
+ * Returns its words, or 0 when it must be done the long way; then nothing has
+ * changed.
  */
 TAKE_HOT unsigned take_plain(struct taker *taker, const struct stack_ids *stacks,
-			     uint32_t thread_id, const uint64_t *at, const uint64_t *end,
-			     uint64_t w0)
+			     uint32_t thread_id, const uint64_t *at, uint64_t w0)
 {
 	struct trace_event *event = taker->next;
-	uint64_t api = w0 >> 4 & 15, op = w0 & 15, size_bytes = 0, tail = 1ull << 32;
+	uint64_t tail = take_tails[w0 & 0xff], w2 = 0;
 	uint32_t stack_id = 0;
 	unsigned words = 2;
-	if (__builtin_expect(end - at < 3 || event == taker->end || api > TRACE_API_CUSTOM, 0))
+	if (__builtin_expect(event == taker->end, 0) || __builtin_expect(!tail, 0))
 		return 0;
-	if (op == WIRE_OP_ALLOC) {
-		uint64_t w2 = take_load(at + 2);
+	if ((w0 & 15) == WIRE_OP_ALLOC) {
+		w2 = take_load(at + 2);
 		stack_id = stack_ids_known(stacks, (uint32_t)(w2 >> 32));
 		if (__builtin_expect(!stack_id, 0))
 			return 0;
-		size_bytes = (uint32_t)w2;
-		tail = 0;
 		words = 3;
-	} else if (__builtin_expect(op != WIRE_OP_FREE, 0)) {
-		return 0;
 	}
-	tail |= thread_id | api << 40;
+	tail += (uint64_t)thread_id - TAKE_PLAIN;
 	event->time_ns = take_time(taker, take_distance(taker, w0));
 	event->address = take_load(at + 1);
-	event->size_bytes = size_bytes;
+	event->size_bytes = (uint32_t)w2;
 	event->stack_id = stack_id;
 	event->free_stack_id = 0;
 	memcpy((char *)event + offsetof(struct trace_event, thread_id), &tail, sizeof tail);
-	/* The first of a batch differs from no other. */
-	taker->mixed |= taker->last_thread + 1 && taker->last_thread != thread_id;
-	taker->last_thread = thread_id;
 	taker->next = event + 1;
 	return words;
 }
