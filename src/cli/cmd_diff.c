@@ -387,6 +387,7 @@ static int run(struct request *request, struct out *out, struct tm_error *err)
 	size_t usual = request->json ? LIMIT_JSON : LIMIT_TEXT;
 	c->limit = !request->has_limit ? usual : request->limit ? (size_t)request->limit : SIZE_MAX;
 	c->frames = request->depth ? (unsigned)request->depth : FRAMES_TEXT;
+	c->depth = request->depth < UINT32_MAX ? (unsigned)request->depth : 0;
 	c->out = out;
 	int code = load(request, err);
 	if (!code)

@@ -32,6 +32,7 @@ struct comparison {
 	enum diff_sort sort;
 	size_t limit;    /* SIZE_MAX = all */
 	unsigned frames; /* of a stack, at most */
+	unsigned depth;  /* of a tree; 0 = as usual */
 	struct out *out;
 	const struct comparison_section *sections[COMPARISON_SECTIONS_MAX];
 	size_t section_count;
@@ -72,6 +73,7 @@ struct units_text comparison_number(const struct comparison_value *value, uint64
 COMPARISON_FACES(summary);
 COMPARISON_FACES(sites);
 COMPARISON_FACES(flat);
+COMPARISON_FACES(tree);
 COMPARISON_FACES(buckets);
 COMPARISON_FACES(threads);
 COMPARISON_FACES(timeline);

@@ -49,6 +49,12 @@ def builds(t):
     t.equal("per cent", answer["peak"][0]["change_percent"], 1000.0)
     functions = {one["name"]: one["change"] for one in answer["functions"]}
     t.equal("main()", functions["main"], 1000)
+    main = answer["tree"]["children"][0]
+    t.equal("tree", [(one["name"], one["before"], one["after"])
+                     for one in (main, main["children"][0])],
+            [("main", 214, 1214), ("parse_line", 100, 1100)])
+    leaf = answer["bottom-up"]["children"][0]
+    t.equal("bottom-up", (leaf["name"], leaf["children"][0]["name"]), ("parse_line", "main"))
     t.equal("sizes", [(one["from_bytes"], one["before"], one["after"])
                       for one in answer["sizes"]], [(8, 5, 5), (64, 5, 7), (512, 0, 1)])
     t.equal("lifetimes", [sum(one[side] for one in answer["lifetimes"])
