@@ -50,9 +50,16 @@ enum {
 	AGENT_SLOTS = 16384, /* thread table; a power of two */
 	AGENT_PAGE = 4096,
 	AGENT_JIT_REGIONS = 64,
+	AGENT_STARTS = 256, /* threads on their way at one time; more begin unannounced */
 };
 
 struct lane;
+
+/* What a thread that is being made will do; `start` 0: free. */
+struct agent_start {
+	_Atomic uintptr_t start;
+	void *argument;
+};
 
 struct agent_slot {
 	_Atomic uintptr_t key;       /* thread pointer; 0 free */
@@ -95,10 +102,11 @@ struct agent {
 	_Atomic uint64_t private_bytes;          /* atomic: memory taken, for the report */
 	_Atomic uint32_t jit_next;
 	_Atomic uint64_t
-		jit_regions[AGENT_JIT_REGIONS]; /* atomic: pc >> 20 known to belong to no module */
-	struct modules *modules;                /* set once in init; its own rules: modules.h */
-	_Atomic uint32_t closing;               /* atomic: threads inside dlclose */
-	_Atomic uint32_t closes;                /* atomic: how many dlcloses have ended */
+		jit_regions[AGENT_JIT_REGIONS];  /* atomic: pc >> 20 known to belong to no module */
+	struct agent_start starts[AGENT_STARTS]; /* atomic: claimed by whoever makes a thread */
+	struct modules *modules;                 /* set once in init; its own rules: modules.h */
+	_Atomic uint32_t closing;                /* atomic: threads inside dlclose */
+	_Atomic uint32_t closes;                 /* atomic: how many dlcloses have ended */
 	_Atomic uint32_t closes_seen; /* atomic: `closes` when the module list was last right */
 } __attribute__((aligned(AGENT_PAGE)));
 

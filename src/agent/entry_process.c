@@ -15,7 +15,7 @@
 #include "agent/rows.h"
 #include "agent/sys.h"
 
-enum { SYSCALL_SECCOMP = 317 };
+enum { SYSCALL_SECCOMP = 317, PTHREAD_NONE = 38 /* ENOSYS */ };
 
 /* Unresolved only before the first hook of all ran: a constructor that came before ours. */
 #define RESOLVE(function)                     \
@@ -236,6 +236,59 @@ EXPORT void abort(void)
 	if (lane)
 		emit_process(lane, &site, WIRE_EV_EXIT, 0, WIRE_EXIT_ABORT);
 	real.abort();
+}
+
+/* In the new thread, before anything of the program's. */
+__attribute__((noinline)) static void note_thread(void)
+{
+	struct call_site site = CALL_SITE();
+	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+		hook_begin(&site); /* its lane is made, with its name and the time */
+}
+
+/* Goes on by a tail jump: no stack of the thread has us in it. */
+static void *thread_begins(void *given)
+{
+	struct agent_start *slot = given;
+	void *argument = slot->argument;
+	void *(*start)(void *) =
+		(void *(*)(void *))atomic_load_explicit(&slot->start, memory_order_relaxed);
+	/* Pairs with the acquire in claim_start(). */
+	atomic_store_explicit(&slot->start, 0, memory_order_release);
+	note_thread();
+	return start(argument);
+}
+
+/* NULL: none is free. A thread that could not be made keeps its slot: there are enough. */
+static struct agent_start *claim_start(void *(*start)(void *), void *argument)
+{
+	for (uint32_t i = 0; i < AGENT_STARTS; i++) {
+		struct agent_start *slot = &agent.starts[i];
+		uintptr_t free_slot = 0;
+		if (!atomic_load_explicit(&slot->start, memory_order_relaxed) &&
+		    atomic_compare_exchange_strong_explicit(&slot->start, &free_slot,
+							    (uintptr_t)start, memory_order_acquire,
+							    memory_order_relaxed)) {
+			slot->argument = argument;
+			return slot;
+		}
+	}
+	return NULL;
+}
+
+/* By a tail jump: what it allocates for the thread is not to be blamed on us. */
+EXPORT int pthread_create(uintptr_t *thread, const void *attributes, void *(*start)(void *),
+			  void *argument)
+{
+	RESOLVE(pthread_create);
+	if (!real.pthread_create) /* an older C library, without its library for threads */
+		return PTHREAD_NONE;
+	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON) {
+		struct agent_start *slot = claim_start(start, argument);
+		if (slot)
+			return real.pthread_create(thread, attributes, thread_begins, slot);
+	}
+	return real.pthread_create(thread, attributes, start, argument);
 }
 
 EXPORT int pthread_setname_np(uintptr_t thread, const char *name)

@@ -6,6 +6,7 @@
  *            that an address freed inside realloc is at once another thread's
  *   churn    100,000 threads that live for three blocks (a second argument
  *            changes the number)
+ *   silent   20 threads that never allocate, with names
  *   tiny     threads with the smallest stack there is, almost used up
  *   clone    raw clone() without a thread library: shared thread pointer
  */
@@ -240,6 +241,32 @@ static void *tiny_thread(void *arg)
 	return NULL;
 }
 
+static pthread_barrier_t all_there;
+
+static void *silent_thread(void *number)
+{
+	char name[] = "silent 00";
+	name[7] = (char)('0' + (uintptr_t)number / 10);
+	name[8] = (char)('0' + (uintptr_t)number % 10);
+	pthread_setname_np(pthread_self(), name);
+	pthread_barrier_wait(&all_there);
+	return number;
+}
+
+static void mode_silent(void)
+{
+	enum { SILENT = 20 };
+	pthread_t threads[SILENT];
+	check(!pthread_barrier_init(&all_there, NULL, SILENT + 1), "no barrier");
+	for (uintptr_t i = 0; i < SILENT; i++)
+		check(!pthread_create(&threads[i], NULL, silent_thread, (void *)i), "no thread");
+	pthread_barrier_wait(&all_there);
+	for (uintptr_t i = 0; i < SILENT; i++) {
+		void *result = NULL;
+		check(!pthread_join(threads[i], &result) && result == (void *)i, "no result");
+	}
+}
+
 static void mode_tiny(size_t left)
 {
 	pthread_attr_t attributes;
@@ -265,6 +292,8 @@ int main(int argc, char **argv)
 		mode_churn(argc > 2 ? (uintptr_t)atol(argv[2]) : 100000);
 	else if (!strcmp(mode, "clone"))
 		mode_clone();
+	else if (!strcmp(mode, "silent"))
+		mode_silent();
 	else if (!strcmp(mode, "tiny"))
 		mode_tiny(argc > 2 ? strtoul(argv[2], NULL, 10) : 4096);
 	else

@@ -25,6 +25,12 @@ add("threads/tiny", "a thread with a small stack that is almost used up crashes"
     ["threads", "tiny", "4096"])
 
 
+@case("threads/silent", "threads that do not allocate are not known")
+def silent(t):
+    report, _ = t.compare(["threads", "silent"])
+    t.equal("threads", report["threads"], 21)
+
+
 @case("threads/churn", "programs with many short threads lose events or run out of slots", 120)
 def churn(t):
     count = 100000 if t.long else 20000
