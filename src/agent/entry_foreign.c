@@ -25,19 +25,19 @@
 	hook_alloc(lane, &site, api, block, bytes, alignment);    \
 	return block
 
-#define RECORD_REALLOC(api, call, bytes, alignment)                          \
-	struct call_site site = CALL_SITE();                                 \
-	struct lane *lane = PASSING() ? NULL : hook_begin(&site);            \
-	if (!lane)                                                           \
-		return call;                                                 \
-	bool linked = old && hook_realloc_begin(lane, &site, api, old);      \
-	uintptr_t outer = hook_call(lane, &site);                            \
-	void *block = call;                                                  \
-	hook_return(lane, outer);                                            \
-	if (linked)                                                          \
-		hook_realloc_end(lane, &site, api, block, bytes, alignment); \
-	else                                                                 \
-		hook_alloc(lane, &site, api, block, bytes, alignment);       \
+#define RECORD_REALLOC(api, call, bytes, alignment)                         \
+	struct call_site site = CALL_SITE();                                \
+	struct lane *lane = PASSING() ? NULL : hook_begin(&site);           \
+	if (!lane)                                                          \
+		return call;                                                \
+	enum hook_realloc begun = HOOK_REALLOC_UNSEEN;                      \
+	if (old)                                                            \
+		begun = hook_realloc_begin(lane, &site, api, old);          \
+	uintptr_t outer = hook_call(lane, &site);                           \
+	void *block = call;                                                 \
+	hook_return(lane, outer);                                           \
+	hook_realloc_end(lane, &site, api, begun, old,                      \
+			 (struct hook_new_block){block, bytes, alignment}); \
 	return block
 
 static inline size_t times(size_t a, size_t b)
@@ -203,8 +203,12 @@ static size_t hook_xallocx(void *block, size_t bytes, size_t extra, int flags)
 	uintptr_t outer = hook_call(lane, &site);
 	size_t result = REAL_OF(xallocx, fn)(block, bytes, extra, flags);
 	hook_return(lane, outer);
-	if (result >= bytes && hook_realloc_begin(lane, &site, WIRE_API_JEMALLOC, block))
-		hook_realloc_end(lane, &site, WIRE_API_JEMALLOC, block, bytes, alignment_in(flags));
+	if (result < bytes)
+		return result;
+	enum hook_realloc begun = hook_realloc_begin(lane, &site, WIRE_API_JEMALLOC, block);
+	if (begun != HOOK_REALLOC_UNSEEN)
+		hook_realloc_end(lane, &site, WIRE_API_JEMALLOC, begun, block,
+				 (struct hook_new_block){block, bytes, alignment_in(flags)});
 	return result;
 }
 

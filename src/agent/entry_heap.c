@@ -79,16 +79,17 @@ static inline void *reallocate(struct lane *lane, const struct call_site *site, 
 			       size_t bytes)
 {
 	bool is_free = old && !bytes; /* unless it returns a block: then that is a new one */
-	bool linked = old && bytes && hook_realloc_begin(lane, site, WIRE_API_REALLOC, old);
+	enum hook_realloc begun = HOOK_REALLOC_UNSEEN;
+	if (old && bytes)
+		begun = hook_realloc_begin(lane, site, WIRE_API_REALLOC, old);
 	if (is_free)
 		hook_free(lane, site, WIRE_API_REALLOC, old);
 	uintptr_t outer = hook_call(lane, site);
 	void *block = real.realloc(old, bytes);
 	hook_return(lane, outer);
-	if (linked)
-		hook_realloc_end(lane, site, WIRE_API_REALLOC, block, bytes, 0);
-	else if (!is_free || block)
-		hook_alloc(lane, site, WIRE_API_REALLOC, block, bytes, 0);
+	if (!is_free || block)
+		hook_realloc_end(lane, site, WIRE_API_REALLOC, begun, old,
+				 (struct hook_new_block){block, bytes, 0});
 	return block;
 }
 

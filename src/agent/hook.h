@@ -115,19 +115,49 @@ static inline void hook_free(struct lane *lane, const struct call_site *site, en
 		hook_end_block(lane, site, WIRE_OP_FREE, api, block);
 }
 
-/* Before the real realloc of an existing block. False: not recorded, no end must follow. */
-static inline bool hook_realloc_begin(struct lane *lane, const struct call_site *site,
-				      enum wire_api api, void *block)
+enum hook_realloc {
+	HOOK_REALLOC_UNSEEN, /* not recorded */
+	HOOK_REALLOC_LINKED, /* its begin is published */
+	HOOK_REALLOC_PARTED, /* in a handler that interrupted another realloc of this thread */
+};
+
+/*
+ * Before the real realloc of an existing block; hook_realloc_end() must follow.
+ * What a thread has begun is one thing at a time, so one that interrupts another
+ * is recorded as a free and an allocation, after it.
+ */
+static inline enum hook_realloc hook_realloc_begin(struct lane *lane, const struct call_site *site,
+						   enum wire_api api, void *block)
 {
 	if (!hook_recording())
-		return false;
+		return HOOK_REALLOC_UNSEEN;
+	if (unlikely(lane->open_realloc || (lane->first && lane->first->open_realloc)))
+		return HOOK_REALLOC_PARTED;
+	lane->open_realloc = true; /* before the begin is published, until after the end is */
+	compiler_barrier();
 	hook_end_block(lane, site, WIRE_OP_REALLOC_BEGIN, api, block);
-	return true;
+	return HOOK_REALLOC_LINKED;
 }
 
-/* After it. block NULL: it failed, the old block lives on. */
+/* The new block; NULL: it failed, the old one lives on. */
+struct hook_new_block {
+	void *block;
+	size_t bytes;
+	size_t alignment;
+};
+
 static inline void hook_realloc_end(struct lane *lane, const struct call_site *site,
-				    enum wire_api api, void *block, size_t bytes, size_t alignment)
+				    enum wire_api api, enum hook_realloc begun, void *old,
+				    struct hook_new_block new)
 {
-	hook_block(lane, site, WIRE_OP_REALLOC_END, api, block, bytes, alignment);
+	if (likely(begun == HOOK_REALLOC_LINKED)) {
+		hook_block(lane, site, WIRE_OP_REALLOC_END, api, new.block, new.bytes,
+			   new.alignment);
+		compiler_barrier();
+		lane->open_realloc = false;
+		return;
+	}
+	if (begun == HOOK_REALLOC_PARTED && new.block)
+		hook_free(lane, site, api, old);
+	hook_alloc(lane, site, api, new.block, new.bytes, new.alignment);
 }

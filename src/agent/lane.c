@@ -126,6 +126,7 @@ static bool take_over(struct lane *lane, uint32_t tid)
 	modules_break_lock(agent.modules, lane->tid);
 	agent_break_locks();
 	lane->agent_sp = lane->real_sp = 0;
+	lane->open_realloc = false;
 	lane->safe_low = lane->safe_high = 0;
 	unwind_forget(lane);
 	uint32_t active = WIRE_STREAM_ACTIVE;
@@ -167,6 +168,7 @@ static struct lane *reset(struct lane *lane)
 		unwind_forget(lane);
 	}
 	lane->agent_sp = lane->real_sp = 0;
+	lane->open_realloc = false;
 	return lane;
 }
 
@@ -221,6 +223,8 @@ static struct lane *enter_signal_lane(struct lane *lane, const struct call_site 
 	if (!lane->signal_lane)
 		lane->signal_lane = lane_make(lane->tid, 1);
 	struct lane *second = lane->signal_lane;
+	if (second)
+		second->first = lane;
 	if (!second) {
 		atomic_fetch_add_explicit(&lane->stream->lost, 1, memory_order_relaxed);
 		return NULL;

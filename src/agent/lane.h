@@ -110,7 +110,9 @@ struct lane {
 	/* An allocation under way that may end by an exception: where from, how much. */
 	const struct call_site *open_site;
 	size_t open_bytes;
+	bool open_realloc;        /* begun, and not ended */
 	struct lane *signal_lane; /* lane 1, made when first needed */
+	struct lane *first;       /* of lane 1: lane 0 of the same thread */
 };
 
 /*

@@ -19,6 +19,8 @@
 #include <sys/time.h>
 
 LEDGER_SITE(handler_malloc);
+LEDGER_SITE(handler_realloc);
+LEDGER_SITE(main_realloc);
 LEDGER_SITE(inner_malloc);
 LEDGER_SITE(main_malloc);
 LEDGER_SITE(after_malloc);
@@ -121,6 +123,51 @@ static void mode_nested(void)
 	}
 }
 
+/* libbump.so has it: called inside a call that fails. */
+extern void (*bump_failing)(void) __attribute__((weak));
+
+SITE void *handler_realloc(void *old, size_t old_bytes, size_t n)
+{
+	return ledger_realloc(&handler_malloc_site, old_bytes, &handler_realloc_site,
+			      realloc(old, n), n);
+}
+
+SITE void *main_realloc(void *old, size_t old_bytes, size_t n)
+{
+	return ledger_realloc(&main_malloc_site, old_bytes, &main_realloc_site, realloc(old, n), n);
+}
+
+SITE void on_failing(int number)
+{
+	(void)number;
+	void *small = handler_malloc(40);
+	KEEP(handler_malloc(8)); /* so that `small` is not temporary, whatever ends it */
+	KEEP(handler_realloc(small, 40, 80));
+}
+
+static void raise_inside(void)
+{
+	raise(SIGUSR1);
+}
+
+/* A realloc that fails, interrupted by a handler whose own realloc does not. */
+static void mode_failing(void)
+{
+	check(&bump_failing != NULL, "not linked with libbump.so");
+	handle(SIGUSR1, on_failing, 0);
+	for (size_t i = 1; i <= ROUNDS; i++) {
+		void *block = main_malloc(i);
+		bump_failing = raise_inside;
+		void *bigger = main_realloc(block, i, (size_t)1 << 40);
+		bump_failing = NULL;
+		check(!bigger, "it worked");
+		if (i % 3 == 0)
+			continue;
+		ledger_free(&main_malloc_site, block, i);
+		free(block);
+	}
+}
+
 static void mode_storm(int flags)
 {
 	handle(SIGALRM, on_signal, flags | SA_RESTART);
@@ -213,6 +260,8 @@ int main(int argc, char **argv)
 		mode_longjmp();
 	else if (!strcmp(mode, "segv"))
 		mode_segv();
+	else if (!strcmp(mode, "failing"))
+		mode_failing();
 	else if (!strcmp(mode, "storm"))
 		mode_storm(0), flags = LEDGER_EXACT | LEDGER_FUZZY;
 	else if (!strcmp(mode, "storm_alt"))

@@ -50,6 +50,7 @@ for mode, loses in {
     "storm": "a handler that interrupts the profiler itself loses events or deadlocks",
     "storm_alt": "the same on an alternate stack",
     "jump": "after siglongjmp out of the profiler nothing more is recorded",
+    "failing": "a block whose realloc failed is lost when a handler had one of its own meanwhile",
 }.items():
     add(f"signals/{mode}", loses, ["signals_bump", mode])
 
