@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "model/query_edges.h"
 #include "model/query_section.h"
 
 static bool needs_scan(const struct query_section *section, const struct query *query)
@@ -15,14 +16,16 @@ static bool needs_scan(const struct query_section *section, const struct query *
 int query_ask(struct query_section *section, const struct query *query,
 	      struct query_answer *ret_answer, struct tm_error *err)
 {
-	struct history history;
+	struct edges edges;
 	struct query_range range;
 	struct query_answer answer = {0};
-	history_init(&history, section->reader);
-	int rc = range_find(section, &history, query->from_ns, query->to_ns, &range, err);
-	history_done(&history);
-	if (rc)
+	uint64_t before = trace_reader_bytes_read(section->reader);
+	edges_init(&edges, section, err);
+	int rc = range_find(section, &edges, query->from_ns, query->to_ns, &range, err);
+	if (rc) {
+		edges_done(&edges);
 		return rc;
+	}
 	answer.from_ns = range.from_ns;
 	answer.to_ns = range.to_ns;
 	answer.first_event = range.first_event;
@@ -31,7 +34,9 @@ int query_ask(struct query_section *section, const struct query *query,
 	if (needs_scan(section, query))
 		rc = ask_by_scan(section, query, &range, &answer, err);
 	else
-		rc = ask_by_slices(section, query, &range, &answer, err);
+		rc = ask_by_slices(&edges, query, &range, &answer, err);
+	answer.bytes_read = trace_reader_bytes_read(section->reader) - before;
+	edges_done(&edges);
 	if (rc) {
 		query_answer_done(&answer);
 		return rc;

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "model/event_scan.h"
+#include "model/query_edges.h"
 #include "model/query_section.h"
 #include "model/walk.h"
 
@@ -191,9 +192,9 @@ int query_blocks(struct query_section *section, const struct query_blocks_option
 {
 	struct listing list = {
 		.section = section, .options = options, .fn = fn, .ctx = ctx, .err = err};
-	struct history history;
-	history_init(&history, section->reader);
-	int rc = range_find(section, &history, options->from_ns, options->to_ns, &list.range, err);
-	history_done(&history);
+	struct edges edges;
+	edges_init(&edges, section, err);
+	int rc = range_find(section, &edges, options->from_ns, options->to_ns, &list.range, err);
+	edges_done(&edges);
 	return rc ? rc : run(&list);
 }

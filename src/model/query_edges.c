@@ -311,6 +311,14 @@ static const struct edge_part *part_at(struct edges *edges, size_t index, int *r
 	return edges->parts[oldest] = part;
 }
 
+int edges_events(struct edges *edges, size_t index, const struct trace_event **ret)
+{
+	int rc;
+	const struct edge_part *part = part_at(edges, index, &rc);
+	*ret = part ? part->events : NULL;
+	return rc;
+}
+
 /* ---- visiting ---- */
 
 /* From where each event is looked at, and what it tells. */

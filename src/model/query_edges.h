@@ -38,6 +38,9 @@ struct edges {
 void edges_init(struct edges *edges, struct query_section *section, struct tm_error *err);
 void edges_done(struct edges *edges);
 
+/* The events of a part, borrowed until some others were asked for; NULL if they are damaged. */
+TM_MUST_CHECK int edges_events(struct edges *edges, size_t index, const struct trace_event **ret);
+
 typedef void (*edge_fn)(void *ctx, const struct edge_event *event);
 /* Events [first, end) in order. 0, -ENOMEM, -EIO; what is damaged is counted and left out. */
 TM_MUST_CHECK int edges_visit(struct edges *edges, uint64_t first, uint64_t end, edge_fn fn,

@@ -74,7 +74,7 @@ static void add_life(struct fast *fast, const struct edge_event *event)
 	bool back = event->kind == EDGE_RETURN;
 	if (!(fast->query->want & QUERY_LIVES) || fast->error)
 		return;
-	int rc = edges_life_bucket(&fast->edges, event->block_id,
+	int rc = edges_life_bucket(fast->edges, event->block_id,
 				   back ? event->held_ns : event->time_ns, &bucket);
 	if (!rc)
 		rc = buckets_add(&fast->lives, event->stack_id, bucket, back ? UINT64_MAX : 1);
@@ -133,10 +133,13 @@ static uint64_t live_step(const struct edge_event *event)
 /* Before the range: what lives at its start, and so at its end. */
 static void visit_before(void *ctx, const struct edge_event *event)
 {
-	struct query_figures *f = fast_row(ctx, event->stack_id);
+	struct fast *fast = ctx;
+	uint64_t step = live_step(event);
+	fast->start_blocks += step;
+	fast->start_bytes += step * event->size_bytes;
+	struct query_figures *f = fast_row(fast, event->stack_id);
 	if (!f)
 		return;
-	uint64_t step = live_step(event);
 	f->start_blocks += step;
 	f->start_bytes += step * event->size_bytes;
 	f->end_blocks += step;
@@ -147,10 +150,12 @@ static void visit_before(void *ctx, const struct edge_event *event)
 static void visit_left(void *ctx, const struct edge_event *event)
 {
 	struct fast *fast = ctx;
+	uint64_t step = live_step(event);
+	fast->start_blocks -= step;
+	fast->start_bytes -= step * event->size_bytes;
 	struct query_figures *f = fast_row(fast, event->stack_id);
 	if (!f)
 		return;
-	uint64_t step = live_step(event);
 	f->start_blocks -= step;
 	f->start_bytes -= step * event->size_bytes;
 	count_event(fast, f, event);
@@ -171,7 +176,7 @@ static void visit_right(void *ctx, const struct edge_event *event)
 static int add_edges(struct fast *fast)
 {
 	const struct query_range *range = fast->range;
-	struct edges *edges = &fast->edges;
+	struct edges *edges = fast->edges;
 	int rc = edges_visit(edges, fast->before, range->first_event, visit_before, fast);
 	if (!rc)
 		rc = edges_visit(edges, range->first_event, fast->left_end, visit_left, fast);
@@ -256,24 +261,24 @@ static int fill(struct fast *fast)
 	return rc;
 }
 
-int ask_by_slices(struct query_section *section, const struct query *query,
-		  const struct query_range *range, struct query_answer *ret, struct tm_error *err)
+int ask_by_slices(struct edges *edges, const struct query *query, const struct query_range *range,
+		  struct query_answer *ret, struct tm_error *err)
 {
-	struct fast fast = {
-		.section = section, .query = query, .range = range, .answer = ret, .err = err};
-	uint64_t before = trace_reader_bytes_read(section->reader);
-	edges_init(&fast.edges, section, err);
-	int rc = rows_init(&fast.rows, section->stack_count);
+	struct fast fast = {.section = edges->section,
+			    .query = query,
+			    .range = range,
+			    .answer = ret,
+			    .edges = edges,
+			    .err = err};
+	int rc = rows_init(&fast.rows, fast.section->stack_count);
 	fast_plan(&fast);
 	if (!rc)
 		rc = fill(&fast);
 	if (rc == -ENOMEM)
 		tm_fail(err, rc, "no memory to answer; narrow the filter or the range");
-	ret->event_blocks += fast.edges.blocks_read;
-	ret->unread_events += fast.edges.unread_events;
-	ret->bytes_read += trace_reader_bytes_read(section->reader) - before;
+	ret->event_blocks += edges->blocks_read;
+	ret->unread_events += edges->unread_events;
 	ret->way = ret->event_blocks ? QUERY_FROM_EDGES : QUERY_FROM_AGGREGATES;
-	edges_done(&fast.edges);
 	rows_done(&fast.rows);
 	buckets_done(&fast.sizes);
 	buckets_done(&fast.lives);

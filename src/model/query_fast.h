@@ -21,14 +21,15 @@ struct fast {
 	struct query_answer *answer;
 	struct answer_rows rows;
 	struct bucket_set sizes, lives;
-	struct edges edges;
+	struct edges *edges;
 	size_t first_slice, end_slice;    /* whole slices; first == end: none */
 	uint64_t before, left_end, right; /* P is [before, first event), L ends, R begins here */
 	uint64_t left_end_block;          /* births before L's end */
 	struct trace_sum *first_sums, *end_sums;
 	size_t first_count, end_count;
-	uint64_t slices_read;
-	int error; /* of a callback that cannot return one */
+	uint64_t start_blocks,
+		start_bytes; /* of the whole heap, less what lives at B(first_slice) */
+	int error;           /* of a callback that cannot return one */
 	struct tm_error *err;
 };
 

@@ -110,7 +110,7 @@ static int add_left_part(struct fast *fast, size_t index, uint64_t first, uint64
 		rc = add_part_ends(fast, index, &facts);
 	if (rc != -ENODATA && rc != -EBADMSG)
 		return rc;
-	return edges_visit(&fast->edges, part->first_event > first ? part->first_event : first,
+	return edges_visit(fast->edges, part->first_event > first ? part->first_event : first,
 			   part_end < end ? part_end : end, visit_ends, fast);
 }
 

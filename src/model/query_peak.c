@@ -56,19 +56,12 @@ static void live_at_boundary(const struct query_section *s, size_t slice, struct
 	ret->live_blocks = s->slices[slice - 1].live_blocks;
 }
 
-/* The whole heap when the range begins. */
-static int begin(struct fast *fast, struct climb *climb)
+/* The whole heap when the range begins; what the edges change was added up before. */
+static void begin(const struct fast *fast, struct climb *climb)
 {
-	struct climb left = {0};
 	live_at_boundary(fast->section, fast->first_slice, climb);
-	int rc =
-		edges_visit(&fast->edges, fast->before, fast->range->first_event, visit_net, climb);
-	if (!rc)
-		rc = edges_visit(&fast->edges, fast->range->first_event, fast->left_end, visit_net,
-				 &left);
-	climb->live_bytes -= left.live_bytes;
-	climb->live_blocks -= left.live_blocks;
-	return rc;
+	climb->live_bytes += fast->start_bytes;
+	climb->live_blocks += fast->start_blocks;
 }
 
 /* Whole slices that go higher than what was before them; the highest of them, or SIZE_MAX. */
@@ -92,8 +85,14 @@ static int climb_slice(struct fast *fast, size_t slice, struct climb *climb)
 	live_at_boundary(s, slice, &within);
 	within.begun = true;
 	within.peak.bytes = climb->peak.bytes;
-	int rc = edges_visit(&fast->edges, fast_boundary(s, slice), fast_boundary(s, slice + 1),
-			     visit_climb, &within);
+	/* Not beyond the moment that the slice names. */
+	uint64_t end = fast_boundary(s, slice + 1);
+	size_t part = range_part_of_event(s, fast_boundary(s, slice));
+	while (part < s->part_count && s->parts[part].start_ns <= s->slices[slice].max_live_time_ns)
+		part++;
+	if (part < s->part_count && s->parts[part].first_event < end)
+		end = s->parts[part].first_event;
+	int rc = edges_visit(fast->edges, fast_boundary(s, slice), end, visit_climb, &within);
 	if (!rc && within.peak.bytes > climb->peak.bytes)
 		climb->peak = within.peak;
 	return rc;
@@ -129,7 +128,7 @@ static int add_shares(struct fast *fast, uint64_t ordinal)
 	}
 	tm_free(sums);
 	if (!rc)
-		rc = edges_visit(&fast->edges, fast_boundary(s, slice), ordinal, visit_share, fast);
+		rc = edges_visit(fast->edges, fast_boundary(s, slice), ordinal, visit_share, fast);
 	return rc ? rc : fast->error;
 }
 
@@ -166,12 +165,10 @@ static int climb_range(struct fast *fast, struct climb *climb, bool known)
 	const struct query_range *range = fast->range;
 	int rc = 0;
 	if (!known) {
-		rc = begin(fast, climb);
-		if (!rc)
-			offer(climb, range->first_event, range->from_ns);
-		if (!rc)
-			rc = edges_visit(&fast->edges, range->first_event, fast->left_end,
-					 visit_climb, climb);
+		begin(fast, climb);
+		offer(climb, range->first_event, range->from_ns);
+		rc = edges_visit(fast->edges, range->first_event, fast->left_end, visit_climb,
+				 climb);
 		size_t highest = rc ? SIZE_MAX : highest_slice(fast, climb);
 		if (!rc && highest != SIZE_MAX)
 			rc = climb_slice(fast, highest, climb);
@@ -183,7 +180,7 @@ static int climb_range(struct fast *fast, struct climb *climb, bool known)
 		climb->begun = true;
 	}
 	return rc ? rc
-		  : edges_visit(&fast->edges, fast->right, range->end_event, visit_climb, climb);
+		  : edges_visit(fast->edges, fast->right, range->end_event, visit_climb, climb);
 }
 
 int fast_add_peak(struct fast *fast)
@@ -204,16 +201,29 @@ int fast_add_peak(struct fast *fast)
 	return add_shares(fast, climb.peak.event);
 }
 
+static void count_start(struct fast *fast, const struct climb *net, bool back)
+{
+	fast->start_bytes += back ? -net->live_bytes : net->live_bytes;
+	fast->start_blocks += back ? -net->live_blocks : net->live_blocks;
+}
+
 int peak_by_slices(struct query_section *section, const struct query_range *range,
 		   struct query_answer *counts, struct query_peak *ret, struct tm_error *err)
 {
-	struct fast fast = {.section = section, .range = range, .err = err};
-	struct climb climb = {0};
-	edges_init(&fast.edges, section, err);
+	struct edges edges;
+	struct fast fast = {.section = section, .range = range, .edges = &edges, .err = err};
+	struct climb climb = {0}, before = {0}, left = {0};
+	edges_init(&edges, section, err);
 	fast_plan(&fast);
-	int rc = climb_range(&fast, &climb, false);
-	counts->event_blocks += fast.edges.blocks_read;
-	edges_done(&fast.edges);
+	int rc = edges_visit(&edges, fast.before, range->first_event, visit_net, &before);
+	if (!rc)
+		rc = edges_visit(&edges, range->first_event, fast.left_end, visit_net, &left);
+	count_start(&fast, &before, false);
+	count_start(&fast, &left, true);
+	if (!rc)
+		rc = climb_range(&fast, &climb, false);
+	counts->event_blocks += edges.blocks_read;
+	edges_done(&edges);
 	if (!rc)
 		*ret = climb.peak;
 	return rc;

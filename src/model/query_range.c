@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "model/query_section.h"
+#include "model/query_edges.h"
 
 size_t range_part_of_event(const struct query_section *s, uint64_t ordinal)
 {
@@ -41,9 +41,8 @@ static bool is_birth(const struct trace_event *event)
 }
 
 /* How many events, and births, come before `time_ns` (with `after`: up to and with it). */
-static int count_before(struct query_section *s, struct history *history, uint64_t time_ns,
-			bool after, uint64_t *ret_events, uint64_t *ret_births,
-			struct tm_error *err)
+static int count_before(struct query_section *s, struct edges *edges, uint64_t time_ns, bool after,
+			uint64_t *ret_events, uint64_t *ret_births, struct tm_error *err)
 {
 	size_t index = part_of_time(s, time_ns, after);
 	struct model_totals totals;
@@ -58,22 +57,25 @@ static int count_before(struct query_section *s, struct history *history, uint64
 	*ret_births = part->first_block_id;
 	if (after ? part->start_ns > time_ns : part->start_ns >= time_ns)
 		return 0;
-	const struct history_part *decoded = history_part(history, index, err);
-	if (!decoded) /* damaged: it counts as one moment, its first */
-		return history->error == -EBADMSG ? 0 : history->error;
+	const struct trace_event *events;
+	int rc = edges_events(edges, index, &events);
+	if (rc)
+		return tm_fail(err, rc, "no memory to read the events at the edge of the range");
+	if (!events) /* damaged: it counts as one moment, its first */
+		return 0;
 	uint64_t last_ns = part->start_ns;
 	for (uint64_t i = 0; i < part->event_count; i++) {
-		if (decoded->events[i].time_ns > last_ns)
-			last_ns = decoded->events[i].time_ns;
+		if (events[i].time_ns > last_ns)
+			last_ns = events[i].time_ns;
 		if (after ? last_ns > time_ns : last_ns >= time_ns)
 			break;
 		*ret_events += 1;
-		*ret_births += is_birth(&decoded->events[i]);
+		*ret_births += is_birth(&events[i]);
 	}
 	return 0;
 }
 
-int range_find(struct query_section *s, struct history *history, uint64_t from_ns, uint64_t to_ns,
+int range_find(struct query_section *s, struct edges *edges, uint64_t from_ns, uint64_t to_ns,
 	       struct query_range *ret, struct tm_error *err)
 {
 	if (from_ns > to_ns)
@@ -83,10 +85,10 @@ int range_find(struct query_section *s, struct history *history, uint64_t from_n
 		.to_ns = to_ns > s->duration_ns ? s->duration_ns : to_ns,
 	};
 	range.from_ns = range.from_ns / 1000 * 1000;
-	int rc = count_before(s, history, range.from_ns, false, &range.first_event,
+	int rc = count_before(s, edges, range.from_ns, false, &range.first_event,
 			      &range.first_block, err);
 	if (!rc)
-		rc = count_before(s, history, range.to_ns, true, &range.end_event, &range.end_block,
+		rc = count_before(s, edges, range.to_ns, true, &range.end_event, &range.end_block,
 				  err);
 	if (rc)
 		return rc;

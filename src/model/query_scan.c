@@ -204,14 +204,12 @@ static int run(struct scan *scan)
 	if (events.end < s->part_count && s->parts[events.end].first_event < scan->end_event)
 		events.end++;
 	scan->walk.marked = scan->skip.active;
-	uint64_t before = trace_reader_bytes_read(s->reader);
 	int rc = event_scan_run(&events, &counts, scan->err);
 	if (!rc)
 		rc = walk_finish(&scan->walk);
 	scan->answer->event_blocks += counts.blocks;
 	scan->answer->skipped_blocks += counts.skipped;
 	scan->answer->unread_events += counts.damaged_events;
-	scan->answer->bytes_read += trace_reader_bytes_read(s->reader) - before;
 	return rc;
 }
 

@@ -43,10 +43,10 @@ struct query_range {
 	uint64_t first_block, end_block;
 	bool snapped;
 };
-/* `history` is the asking thread's own. */
-TM_MUST_CHECK int range_find(struct query_section *section, struct history *history,
-			     uint64_t from_ns, uint64_t to_ns, struct query_range *ret,
-			     struct tm_error *err);
+struct edges;
+/* `edges` are the asking thread's own. */
+TM_MUST_CHECK int range_find(struct query_section *section, struct edges *edges, uint64_t from_ns,
+			     uint64_t to_ns, struct query_range *ret, struct tm_error *err);
 /* The first part that holds event `ordinal` or a later one. */
 size_t range_part_of_event(const struct query_section *section, uint64_t ordinal);
 
@@ -82,7 +82,7 @@ TM_MUST_CHECK int ask_by_scan(struct query_section *section, const struct query 
 			      const struct query_range *range, struct query_answer *ret,
 			      struct tm_error *err);
 
-TM_MUST_CHECK int ask_by_slices(struct query_section *section, const struct query *query,
+TM_MUST_CHECK int ask_by_slices(struct edges *edges, const struct query *query,
 				const struct query_range *range, struct query_answer *ret,
 				struct tm_error *err);
 

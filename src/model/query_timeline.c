@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "model/maps.h"
+#include "model/query_edges.h"
 
 enum { DEFAULT_POINTS = 200, POINTS_MAX = 100000 };
 
@@ -170,10 +171,10 @@ int query_timeline(struct query_section *section, const struct query_timeline_op
 {
 	struct query_timeline out = {0};
 	struct timeline t = {.section = section, .options = options, .out = &out, .err = err};
-	struct history history;
-	history_init(&history, section->reader);
-	int rc = range_find(section, &history, options->from_ns, options->to_ns, &t.range, err);
-	history_done(&history);
+	struct edges edges;
+	edges_init(&edges, section, err);
+	int rc = range_find(section, &edges, options->from_ns, options->to_ns, &t.range, err);
+	edges_done(&edges);
 	if (!rc)
 		rc = fill(&t);
 	if (rc) {

@@ -139,14 +139,14 @@ static int draw_events(struct drawing *d, size_t point_count)
 		slice++;
 	int rc = add_sums(d, slice);
 	if (!rc)
-		rc = edges_visit(&d->fast.edges, fast_boundary(s, slice), t->range.first_event,
+		rc = edges_visit(d->fast.edges, fast_boundary(s, slice), t->range.first_event,
 				 visit_before, d);
 	struct query_point *first = &t->out->points[0];
 	first->min_live_bytes = first->max_live_bytes = d->live_bytes;
 	first->max_live_time_ns = first->start_ns;
 	d->watch = true;
 	if (!rc)
-		rc = edges_visit(&d->fast.edges, t->range.first_event, t->range.end_event,
+		rc = edges_visit(d->fast.edges, t->range.first_event, t->range.end_event,
 				 visit_range, d);
 	if (!rc)
 		timeline_pass(t, &d->at, d->live_bytes, UINT64_MAX);
@@ -246,17 +246,16 @@ static int draw_slices(struct drawing *d, size_t point_count)
 	place_points(d);
 	int rc = add_sums(d, fast->first_slice);
 	if (!rc)
-		rc = edges_visit(&fast->edges, t->range.first_event, fast->left_end, visit_back, d);
+		rc = edges_visit(fast->edges, t->range.first_event, fast->left_end, visit_back, d);
 	struct query_point *first = &t->out->points[0];
 	first->min_live_bytes = first->max_live_bytes = d->live_bytes;
 	first->max_live_time_ns = first->start_ns;
 	if (!rc)
-		rc = edges_visit(&fast->edges, t->range.first_event, fast->left_end, visit_range,
-				 d);
+		rc = edges_visit(fast->edges, t->range.first_event, fast->left_end, visit_range, d);
 	for (size_t i = fast->first_slice; i < fast->end_slice && !rc; i++)
 		rc = add_slice(d, i);
 	if (!rc)
-		rc = edges_visit(&fast->edges, fast->right, t->range.end_event, visit_range, d);
+		rc = edges_visit(fast->edges, fast->right, t->range.end_event, visit_range, d);
 	return rc;
 }
 
@@ -265,15 +264,16 @@ int timeline_by_slices(struct timeline *t, size_t count)
 	struct drawing d = {.t = t};
 	struct query_section *s = t->section;
 	uint64_t before = trace_reader_bytes_read(s->reader);
-	d.fast = (struct fast){.section = s, .range = &t->range, .err = t->err};
-	edges_init(&d.fast.edges, s, t->err);
+	struct edges edges;
+	edges_init(&edges, s, t->err);
+	d.fast = (struct fast){.section = s, .range = &t->range, .edges = &edges, .err = t->err};
 	fast_plan(&d.fast);
 	bool many = d.fast.end_slice - d.fast.first_slice >= SLICES_MIN;
 	int rc = many ? draw_slices(&d, count) : draw_events(&d, count);
-	t->out->event_blocks += d.fast.edges.blocks_read;
+	t->out->event_blocks += edges.blocks_read;
 	t->out->bytes_read += trace_reader_bytes_read(s->reader) - before;
 	t->out->way = t->out->event_blocks ? QUERY_FROM_EDGES : QUERY_FROM_AGGREGATES;
-	edges_done(&d.fast.edges);
+	edges_done(&edges);
 	if (rc)
 		return rc;
 	timeline_add_up(t, t->out->points, many && t->options->filter);
