@@ -95,6 +95,27 @@ static void drop_slices(struct query_section *s)
 	s->slice_count = 0;
 }
 
+struct trace_event *section_take_buffer(struct query_section *s)
+{
+	struct trace_event *buffer = NULL;
+	pthread_mutex_lock(&s->lock);
+	if (s->buffer_count > 0)
+		buffer = s->buffers[--s->buffer_count];
+	pthread_mutex_unlock(&s->lock);
+	return buffer ? buffer : tm_grow_array(NULL, SECTION_BUFFER_EVENTS, sizeof *buffer);
+}
+
+void section_give_buffer(struct query_section *s, struct trace_event *buffer)
+{
+	pthread_mutex_lock(&s->lock);
+	if (buffer && s->buffer_count < SECTION_BUFFERS) {
+		s->buffers[s->buffer_count++] = buffer;
+		buffer = NULL;
+	}
+	pthread_mutex_unlock(&s->lock);
+	tm_free(buffer);
+}
+
 static int load_model(struct query_section *s, const struct query_open_options *options,
 		      struct tm_error *err)
 {
@@ -116,6 +137,7 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 	if (!s)
 		return tm_fail(err, -ENOMEM, "no memory to open the trace");
 	s->reader = reader;
+	pthread_mutex_init(&s->lock, NULL);
 	s->threads = options ? options->threads : 0;
 	int rc = load_tables(s, err);
 	if (!rc)
@@ -155,6 +177,9 @@ struct query_section *query_close(struct query_section *s)
 	model_free(s->model);
 	tm_free(s->parts);
 	drop_slices(s);
+	for (size_t i = 0; i < s->buffer_count; i++)
+		tm_free(s->buffers[i]);
+	pthread_mutex_destroy(&s->lock);
 	return tm_free(s);
 }
 

@@ -38,10 +38,10 @@ void edges_init(struct edges *edges, struct query_section *section, struct tm_er
 	history_init(&edges->history, section->reader);
 }
 
-static struct edge_part *part_free(struct edge_part *part)
+static struct edge_part *part_free(struct edges *edges, struct edge_part *part)
 {
 	if (part) {
-		tm_free(part->events);
+		section_give_buffer(edges->section, part->events);
 		tm_free(part->known);
 		tm_free(part->returns);
 	}
@@ -51,7 +51,7 @@ static struct edge_part *part_free(struct edge_part *part)
 void edges_done(struct edges *edges)
 {
 	for (size_t i = 0; i < EDGE_PARTS; i++)
-		edges->parts[i] = part_free(edges->parts[i]);
+		edges->parts[i] = part_free(edges, edges->parts[i]);
 	history_done(&edges->history);
 }
 
@@ -265,9 +265,9 @@ static int part_load(struct edges *edges, size_t index, struct edge_part *part)
 	const struct section_part *facts = &edges->section->parts[index];
 	part->index = index;
 	part->count = facts->event_count;
-	if (part->count > 1u << 24)
-		return -EBADMSG;
-	part->events = tm_grow_array(NULL, part->count + 1, sizeof *part->events);
+	if (part->count > SECTION_BUFFER_EVENTS)
+		return -EBADMSG; /* more than a block can have */
+	part->events = section_take_buffer(edges->section);
 	part->known = tm_alloc_array(part->count + 1, 1);
 	if (!part->events || !part->known)
 		return -ENOMEM;
@@ -296,11 +296,11 @@ static const struct edge_part *part_at(struct edges *edges, size_t index, int *r
 		if (!part || (edges->parts[oldest] && part->used < edges->parts[oldest]->used))
 			oldest = i;
 	}
-	edges->parts[oldest] = part_free(edges->parts[oldest]);
+	edges->parts[oldest] = part_free(edges, edges->parts[oldest]);
 	struct edge_part *part = tm_alloc(sizeof *part);
 	int rc = part ? part_load(edges, index, part) : -ENOMEM;
 	if (rc) {
-		part_free(part);
+		part_free(edges, part);
 		if (rc == -EBADMSG)
 			edges->unread_events += edges->section->parts[index].event_count;
 		else

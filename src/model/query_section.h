@@ -2,6 +2,8 @@
 /* An open section as the parts of the query code see it. Nothing changes while it is asked. */
 #pragma once
 
+#include <pthread.h>
+
 #include "model/history.h"
 #include "model/query.h"
 
@@ -11,6 +13,8 @@ struct section_part {
 	uint64_t start_ns, end_ns;
 	uint64_t min_size_bytes, max_size_bytes;
 };
+
+enum { SECTION_BUFFERS = 12, SECTION_BUFFER_EVENTS = 65536 };
 
 struct query_section {
 	struct trace_reader *reader;
@@ -34,7 +38,14 @@ struct query_section {
 	struct query_mark *marks;
 	size_t mark_count;
 	bool rebuilt;
+	/* Buffers for decoded events, kept for the next question. Under lock. */
+	pthread_mutex_t lock;
+	struct trace_event *buffers[SECTION_BUFFERS];
+	size_t buffer_count;
 };
+/* Room for SECTION_BUFFER_EVENTS events; NULL without memory. Thread-safe. */
+struct trace_event *section_take_buffer(struct query_section *section);
+void section_give_buffer(struct query_section *section, struct trace_event *buffer);
 
 /* The range of a question in ordinals: events [first, end), births [first, end) among them. */
 struct query_range {

@@ -6,6 +6,7 @@
 #include "trace/reader.h"
 
 #include "base/memory.h"
+#include "trace/container.h"
 #include "trace/decode.h"
 #include "trace/ends.h"
 #include "trace/slices.h"
@@ -81,7 +82,9 @@ static int load_curve(struct trace_reader *r, const struct section_group *group,
 	const struct format_block_header *header = &group->header;
 	struct bytes raw = {0};
 	int rc = source_load(&r->source, entry_of(r, group), &raw, err);
-	struct span in = span_of(raw.data, raw.used);
+	struct span in = span_of(NULL, 0);
+	if (rc == 0 && !container_get(span_of(raw.data, raw.used), &in, 1))
+		rc = -EBADMSG;
 	for (uint64_t i = 0; rc == 0 && i < header->count; i++) {
 		struct trace_slice slice = {0};
 		slices_get_facts(&in, &slice);

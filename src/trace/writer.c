@@ -10,6 +10,7 @@
 #include "trace/trace.h"
 
 #include "base/memory.h"
+#include "trace/container.h"
 #include "trace/encode.h"
 #include "trace/rows.h"
 #include "trace/sink.h"
@@ -324,7 +325,8 @@ static void add_sums(struct trace_writer *w, struct sink_batch *batch)
 	struct sink_part *part = sink_batch_add(batch, FORMAT_CURVE, w->section);
 	part->header.first_ordinal = w->sums_slices;
 	part->header.count = slices;
-	bytes_put(&part->raw, w->curve.data, w->curve.used);
+	struct span facts = span_of(w->curve.data, w->curve.used);
+	container_put(&part->raw, &facts, 1);
 	part = sink_batch_add(batch, FORMAT_SUMS, w->section);
 	part->header.first_ordinal = w->sums.slices;
 	part->header.count = (uint32_t)w->sums.count;

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNS = 40, QUESTIONS = 64, RUN_EVENTS = 1500 };
+enum { RUNS = 30, QUESTIONS = 64, RUN_EVENTS = 1500 };
 
 struct recording {
 	char path[64];
