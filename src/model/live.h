@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live blocks, found by a 64-bit key: the address, or where a trace is
- * replayed the block_id. Extendible hashing over an index of 8-byte slots, and
+ * The live blocks but the youngest (young.h), found by a 64-bit key: the address,
+ * or where a trace is replayed the block_id. Extendible hashing over an index of 8-byte slots, and
  * 32-byte blocks beside it:
  *
  *   mixed key (64 bits, one-to-one with the key)
