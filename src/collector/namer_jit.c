@@ -20,58 +20,68 @@ enum {
 	OFTEN_TRIES = 20,
 	OFTEN_NS = 250 * 1000 * 1000,
 };
-#define SELDOM_NS 5000000000ull
+#define SELDOM_NS      5000000000ull
+#define CLOCK_SLACK_NS 10000000000ull /* the wall clock may have been set meanwhile */
 
-void namer_jit_init(struct namer_jit *jit)
+void namer_jit_init(struct namer_jit *jit, pid_t pid)
 {
-	*jit = (struct namer_jit){.map_fd = -1, .dump_fd = -1};
+	char path[64];
+	struct stat facts;
+	*jit = (struct namer_jit){.map_fd = -1, .dump_fd = -1, .pid = pid};
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	if (stat(path, &facts) == 0)
+		jit->user = facts.st_uid;
+	if (!procfs_start_time(pid, &jit->start_ns))
+		jit->start_ns = UINT64_MAX;
+	jit->inner = procfs_inner_pid(pid);
 }
 
-void namer_jit_done(struct namer_jit *jit)
+void namer_jit_forget(struct namer_jit *jit)
 {
 	if (jit->map_fd >= 0)
 		close(jit->map_fd);
 	if (jit->dump_fd >= 0)
 		close(jit->dump_fd);
+	jit->map_fd = jit->dump_fd = -1;
+	jit->start_ns = UINT64_MAX;
+}
+
+void namer_jit_done(struct namer_jit *jit)
+{
+	namer_jit_forget(jit);
 	text_done(&jit->maps);
-	namer_jit_init(jit);
 }
 
 /*
  * /tmp is everybody's: the file must be of the user that the process runs as,
  * and not be older than it (the number of a process is used again).
  */
-static bool is_its_own(int fd, pid_t pid)
+static bool is_its_own(const struct namer_jit *jit, int fd)
 {
-	char path[64];
-	struct stat file, process;
-	uint64_t start_ns;
-	snprintf(path, sizeof path, "/proc/%d", (int)pid);
-	if (fstat(fd, &file) || !S_ISREG(file.st_mode) || stat(path, &process) ||
-	    !procfs_start_time(pid, &start_ns))
+	struct stat file;
+	if (jit->start_ns == UINT64_MAX || fstat(fd, &file) || !S_ISREG(file.st_mode))
 		return false;
 	uint64_t written_ns =
 		(uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
-	return (file.st_uid == process.st_uid || file.st_uid == 0) &&
-	       written_ns + 1000000000u >= start_ns;
+	return (file.st_uid == jit->user || file.st_uid == 0) &&
+	       written_ns + CLOCK_SLACK_NS >= jit->start_ns;
 }
 
-static int open_its_own(int root_fd, const char *path, pid_t pid)
+static int open_its_own(const struct namer_jit *jit, int root_fd, const char *path)
 {
 	int fd = namer_open(root_fd, path);
-	if (fd >= 0 && !is_its_own(fd, pid)) {
+	if (fd >= 0 && !is_its_own(jit, fd)) {
 		close(fd);
 		return -1;
 	}
 	return fd < 0 ? -1 : fd;
 }
 
-static void look_for_map(struct namer_jit *jit, pid_t pid, int root_fd)
+static void look_for_map(struct namer_jit *jit, int root_fd)
 {
 	char path[64];
-	pid_t inner = procfs_inner_pid(pid);
-	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)(inner ? inner : pid));
-	jit->map_fd = open_its_own(root_fd, path, pid);
+	snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)(jit->inner ? jit->inner : jit->pid));
+	jit->map_fd = open_its_own(jit, root_fd, path);
 }
 
 /* The path in a line of maps: what follows the fifth field. */
@@ -89,7 +99,7 @@ static const char *path_in(const char *line, const char *end, size_t *ret_bytes)
 }
 
 /* Who writes a jitdump maps a page of it, so that it can be found. */
-static void look_for_dump(struct namer_jit *jit, pid_t pid, int root_fd)
+static void look_for_dump(struct namer_jit *jit, int root_fd)
 {
 	const char *line = text_string(&jit->maps);
 	for (const char *end; jit->dump_fd < 0 && (end = strchr(line, '\n')); line = end + 1) {
@@ -102,18 +112,18 @@ static void look_for_dump(struct namer_jit *jit, pid_t pid, int root_fd)
 		memcpy(name, path, bytes);
 		name[bytes] = '\0';
 		if (!strncmp(strrchr(name, '/'), "/jit-", 5))
-			jit->dump_fd = open_its_own(root_fd, name, pid);
+			jit->dump_fd = open_its_own(jit, root_fd, name);
 	}
 }
 
-void namer_jit_look(struct namer_jit *jit, pid_t pid, int root_fd, uint64_t now_ns)
+void namer_jit_look(struct namer_jit *jit, int root_fd, uint64_t now_ns)
 {
 	if (now_ns < jit->next_ns)
 		return;
 	jit->next_ns = now_ns + (jit->tries++ < OFTEN_TRIES ? OFTEN_NS : SELDOM_NS);
 	char path[64];
 	struct text maps = {0};
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)jit->pid);
 	/* A process that has ended still has the file, but nothing in it. */
 	if (!io_read_file(path, MAPS_BYTES_MAX, &maps) && maps.length) {
 		text_done(&jit->maps);
@@ -122,9 +132,9 @@ void namer_jit_look(struct namer_jit *jit, pid_t pid, int root_fd, uint64_t now_
 		text_done(&maps);
 	}
 	if (jit->map_fd < 0)
-		look_for_map(jit, pid, root_fd);
+		look_for_map(jit, root_fd);
 	if (jit->dump_fd < 0)
-		look_for_dump(jit, pid, root_fd);
+		look_for_dump(jit, root_fd);
 }
 
 bool namer_jit_grown(struct namer_jit *jit)

@@ -12,6 +12,9 @@
 #include <sys/types.h>
 
 struct namer_jit {
+	pid_t pid, inner;    /* as we see the process, and as it sees itself */
+	uid_t user;          /* whose files are believed, besides root's */
+	uint64_t start_ns;   /* of the process, wall clock; UINT64_MAX unknown */
 	int map_fd, dump_fd; /* -1: not found so far */
 	struct text maps;    /* /proc/PID/maps, as last seen */
 	unsigned tries;
@@ -19,10 +22,13 @@ struct namer_jit {
 	uint64_t read_bytes; /* of both files together, when they were read last */
 };
 
-void namer_jit_init(struct namer_jit *jit);
+/* While the process lives: what is known of it stays known. */
+void namer_jit_init(struct namer_jit *jit, pid_t pid);
+/* Closes the files: they are not read again. */
+void namer_jit_forget(struct namer_jit *jit);
 void namer_jit_done(struct namer_jit *jit);
 /* Looks for them, unless it did so a moment ago. May block on /proc. */
-void namer_jit_look(struct namer_jit *jit, pid_t pid, int root_fd, uint64_t now_ns);
+void namer_jit_look(struct namer_jit *jit, int root_fd, uint64_t now_ns);
 /* Is there more in the files than when this was asked last? */
 bool namer_jit_grown(struct namer_jit *jit);
 /*

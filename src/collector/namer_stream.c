@@ -32,7 +32,7 @@ int namer_stream_init(struct namer_stream *stream, int fd, const struct names_st
 					.embed_source = begin->embed_source != 0,
 					.root_fd = namer_hold_root(begin->pid),
 					.worker_fd = -1};
-	namer_jit_init(&stream->code);
+	namer_jit_init(&stream->code, stream->pid);
 	stream->early = tm_alloc_array(NAMER_EARLY_MAX, sizeof *stream->early);
 	if (stream->early)
 		stream->early_count = namer_hold_early(stream->pid, stream->root_fd, stream->early);
@@ -309,7 +309,7 @@ void namer_stream_work(struct namer_stream *stream, uint64_t now_ns, uint64_t *n
 {
 	/* Also while a worker is at it: the process may end any moment. */
 	if (stream->jit_seen && !stream->ended && !stream->closed) {
-		namer_jit_look(&stream->code, stream->pid, stream->root_fd, now_ns);
+		namer_jit_look(&stream->code, stream->root_fd, now_ns);
 		if (stream->code.next_ns < *next_ns)
 			*next_ns = stream->code.next_ns;
 	}
@@ -325,6 +325,11 @@ void namer_stream_work(struct namer_stream *stream, uint64_t now_ns, uint64_t *n
 	if (!stream->ended && now_ns < due_ns) {
 		*next_ns = due_ns < *next_ns ? due_ns : *next_ns;
 		return;
+	}
+	/* Who ended at once may have left his map behind. */
+	if (stream->ended && stream->jit.count) {
+		stream->code.next_ns = 0;
+		namer_jit_look(&stream->code, stream->root_fd, now_ns);
 	}
 	if (fill_batch(stream))
 		start_worker(stream, now_ns);
@@ -346,7 +351,7 @@ static void blame(struct namer_stream *stream)
 	if (first < stream->batch_jit)
 		stream->modules[stream->batch.items[first].module_id].crashes++;
 	else /* the jit's files, which are read but once more then */
-		namer_jit_done(&stream->code);
+		namer_jit_forget(&stream->code);
 }
 
 void namer_stream_reap(struct namer_stream *stream, uint64_t now_ns)
