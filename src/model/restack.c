@@ -110,7 +110,12 @@ static size_t choose(const struct trace_symbol *symbols, size_t count,
 		     struct trace_symbol *out)
 {
 	size_t used = 0, next = 0;
-	for (size_t i = 0; i < count && next < request_count;) {
+	for (size_t i = 0; i < count && (next < request_count || !symbols[i].module_id);) {
+		/* Code that the program made itself: requests are about modules only. */
+		if (!symbols[i].module_id) {
+			out[used++] = symbols[i++];
+			continue;
+		}
 		int order = compare(&symbols[i], &requests[next]);
 		if (order > 0) {
 			next++;
