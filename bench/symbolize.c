@@ -4,7 +4,9 @@
  * address a line with it, then two lines per frame. What bench/symbols compares
  * and measures; the work is what a trace's addresses go through.
  *
- *	bench_symbolize FILE [DEBUG-DIR] < hexadecimal addresses, sorted
+ *	bench_symbolize [-q] FILE < hexadecimal addresses, sorted
+ *
+ * -q prints only how many frames there are: a trace keeps each name once.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,15 +73,16 @@ static void print_all(const struct symbols_request *requests, size_t count,
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
+	bool quiet = argc == 3 && !strcmp(argv[1], "-q");
+	if (argc != (quiet ? 3 : 2)) {
+		fprintf(stderr, "usage: bench_symbolize [-q] FILE <ADDRESSES\n");
 		return 2;
+	}
 	struct symbols_options options = {
 		.warn = warn,
-		.debug_dirs = (const char *const *)&argv[2],
-		.debug_dir_count = argc > 2,
 		.lines_budget_ns = 600000000000,
 	};
-	struct trace_module modules[2] = {{0}, {.module_id = 1, .path = argv[1]}};
+	struct trace_module modules[2] = {{0}, {.module_id = 1, .path = argv[argc - 1]}};
 	struct symbols_request *requests;
 	struct symbols_result result;
 	struct symbols *symbols;
@@ -91,7 +94,10 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	setvbuf(stdout, NULL, _IOFBF, 1 << 20);
-	print_all(requests, count, &result);
+	if (quiet)
+		printf("%zu frames, %zu addresses without\n", result.count, result.unnamed);
+	else
+		print_all(requests, count, &result);
 	tm_free(result.symbols);
 	tm_free(requests);
 	symbols_free(symbols);

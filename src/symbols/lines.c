@@ -22,7 +22,13 @@
 #include "symbols/split.h"
 #include "symbols/tail.h"
 
-enum { NAME_ROOM = 32 * 1024, LOOK_BACK = 1024, TRIES_MAX = 16, TIMED_ONE_OF = 16 };
+enum {
+	NAME_ROOM = 32 * 1024,
+	LOOK_BACK = 1024,
+	TRIES_MAX = 16,
+	TIMED_ONE_OF = 16,
+	TREE_ASKED_MIN = 3
+};
 /* Decoded units beyond this are let go. */
 enum { KEPT_BYTES = 48 << 20 };
 
@@ -45,6 +51,19 @@ struct range {
 	uint32_t part;
 };
 
+struct place {
+	const char *file;
+	uint32_t line, column;
+};
+
+/* One function of the chain at an address. */
+struct link {
+	uint64_t die;
+	const char *name;
+	bool is_plain;
+	struct place call; /* where it was called, if it is inlined */
+};
+
 struct lines {
 	const struct elffile *file;
 	const struct debugfile_search *search;
@@ -61,7 +80,11 @@ struct lines {
 	uint64_t tree_die;
 	struct scopes tree; /* of it, once has_tree */
 	bool has_tree;
+	uint32_t tree_asked; /* how often again */
 	uint32_t questions;
+	struct part *chain_part; /* the chain that was found last, outermost first */
+	struct link chain[SYMBOLS_CHAIN_MAX];
+	size_t chain_count;
 	struct namemap demangled; /* by the mangled name's place in the file */
 	lines_demangle_fn demangle;
 };
@@ -317,14 +340,16 @@ static bool load_table(struct lines *lines, struct part *part)
 
 /*
  * What is inlined into a function at an address, outermost first, and the call
- * site there, 0 if there is none. The first question about a function is answered by a walk to the
- * one place; only when a second comes is all of it kept.
+ * site there, 0 if there is none. The first questions about a function are
+ * answered by a walk to the one place; when more come all of it is kept.
  */
 static size_t find_inlined(struct lines *lines, const struct part *part, uint64_t function,
 			   uint64_t address, uint64_t *ret_dies, size_t max, uint64_t *ret_call)
 {
 	*ret_call = 0;
-	bool again = lines->tree_part == part && lines->tree_die == function;
+	bool same = lines->tree_part == part && lines->tree_die == function;
+	lines->tree_asked = same ? lines->tree_asked + 1 : 0;
+	bool again = lines->tree_asked >= TREE_ASKED_MIN;
 	if (again && lines->has_tree) {
 		*ret_call = scopes_call(&lines->tree, address + 1);
 		return scopes_find(&lines->tree, address, ret_dies, max);
@@ -419,11 +444,6 @@ static uint32_t number_of(const struct die *die, unsigned name)
 	return value.number > UINT32_MAX ? 0 : (uint32_t)value.number;
 }
 
-struct place {
-	const char *file;
-	uint32_t line, column;
-};
-
 /* Where an inlined function was called. */
 static struct place call_place(struct part *part, struct strpool *strings, const struct die *die)
 {
@@ -471,6 +491,41 @@ static size_t add_callee(struct lines *lines, struct part *part, struct strpool 
 	return 1;
 }
 
+/* One entry of the chain at an address: its name, and where it was called if it is inlined. */
+static bool read_link(struct lines *lines, struct part *part, struct strpool *strings,
+		      struct link *link)
+{
+	struct die die;
+	if (!die_at(part->body, link->die, &die))
+		return false;
+	link->name = name_of(lines, part, strings, &die, &link->is_plain);
+	link->call = call_place(part, strings, &die);
+	return link->name != NULL;
+}
+
+/*
+ * The chain of entries at an address, outermost first. What the chain before it
+ * began with is there already: neighbours have most of it in common.
+ */
+static bool read_chain(struct lines *lines, struct part *part, struct strpool *strings,
+		       const uint64_t *dies, size_t count)
+{
+	size_t same = 0;
+	if (lines->chain_part == part)
+		while (same < count && same < lines->chain_count &&
+		       lines->chain[same].die == dies[same])
+			same++;
+	lines->chain_part = part;
+	for (lines->chain_count = same; lines->chain_count < count; lines->chain_count++) {
+		struct link *link = &lines->chain[lines->chain_count];
+		*link = (struct link){.die = dies[lines->chain_count]};
+		if (!read_link(lines, part, strings, link))
+			return false;
+	}
+	lines->chain_count = count;
+	return true;
+}
+
 /* The function and what is inlined into it at the address, innermost first. */
 static void add_frames(struct lines *lines, struct part *part, struct strpool *strings,
 		       uint64_t function, uint64_t address, struct lines_answer *answer)
@@ -479,28 +534,24 @@ static void add_frames(struct lines *lines, struct part *part, struct strpool *s
 	uint64_t call;
 	size_t count = 1 + find_inlined(lines, part, function, address, dies + 1,
 					SYMBOLS_CHAIN_MAX - 2, &call);
+	if (!read_chain(lines, part, strings, dies, count))
+		return;
 	struct place place = {answer->file, answer->line, answer->column};
-	size_t before = add_callee(lines, part, strings, call, answer);
-	for (size_t i = 0; i < count; i++) {
-		struct die die;
-		const char *name = NULL;
-		if (die_at(part->body, dies[count - 1 - i], &die))
-			name = name_of(lines, part, strings, &die, &answer->is_plain);
-		if (!name) {
-			answer->count = 0;
-			return;
-		}
-		answer->frames[before + i] = (struct symbols_frame){
-			.function = name,
+	size_t at = add_callee(lines, part, strings, call, answer);
+	for (size_t i = count; i-- > 0;) {
+		const struct link *link = &lines->chain[i];
+		answer->frames[at++] = (struct symbols_frame){
+			.function = link->name,
 			.file = place.file,
 			.line = place.line,
 			.column = place.column,
-			.inlined = i + 1 < count,
+			.inlined = i > 0,
 			.source = TRACE_SYM_DWARF,
 		};
-		answer->count = before + i + 1;
-		place = call_place(part, strings, &die);
+		place = link->call;
 	}
+	answer->count = at;
+	answer->is_plain = lines->chain[0].is_plain;
 }
 
 static size_t upper_bound(const struct lines *lines, uint64_t address)
