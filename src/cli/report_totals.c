@@ -151,12 +151,30 @@ static void put_run(const struct report *report, struct out *out)
 	put_line(out, "end", "%s", ended);
 }
 
+struct amount {
+	char text[96];
+};
+
+/* "2.45 MB in 785 blocks, 3.12 kB on average"; of one block that is its size. */
+static struct amount amount(const struct out *out, uint64_t bytes, uint64_t blocks)
+{
+	struct amount text;
+	int used = snprintf(text.text, sizeof text.text, "%s in %s block%s",
+			    out_bytes(out, bytes).text, units_grouped(blocks).text,
+			    put_plural(blocks));
+	const struct view_figures pair = {
+		.of = {[VIEW_ALLOCATIONS] = blocks, [VIEW_ALLOCATED_BYTES] = bytes}};
+	if (blocks > 1)
+		snprintf(text.text + used, sizeof text.text - (size_t)used, ", %s on average",
+			 out_bytes(out, view_average(&pair, VIEW_ALLOCATIONS)).text);
+	return text;
+}
+
 static void put_live(const struct report *report, struct out *out, uint64_t bytes, uint64_t blocks)
 {
 	const char *words = report_live_words(report);
 	bool unfreed = !strcmp(words, "unfreed");
-	put_line(out, unfreed ? words : "live", "%s in %s block%s (%s)", out_bytes(out, bytes).text,
-		 units_grouped(blocks).text, put_plural(blocks),
+	put_line(out, unfreed ? words : "live", "%s (%s)", amount(out, bytes, blocks).text,
 		 unfreed ? "live at the end; that alone is no leak" : words);
 }
 
@@ -178,8 +196,7 @@ static void put_allocations(struct out *out, const struct view_figures *f)
 static void put_totals(const struct report *report, struct out *out)
 {
 	const struct model_totals *t = &report->totals;
-	put_line(out, "peak", "%s in %s block%s, after %s", out_bytes(out, t->peak_bytes).text,
-		 units_grouped(t->peak_blocks).text, put_plural(t->peak_blocks),
+	put_line(out, "peak", "%s, after %s", amount(out, t->peak_bytes, t->peak_blocks).text,
 		 out_duration(out, t->peak_time_ns).text);
 	put_live(report, out, t->live_bytes, t->live_blocks);
 	put_allocations(out, &report->sum);
@@ -241,17 +258,14 @@ static void put_part(const struct report *report, struct out *out)
 	text_put_char(&out->text, '\n');
 	char of_all[64] = "";
 	if (report->bound)
-		snprintf(of_all, sizeof of_all, " of %s in all",
+		snprintf(of_all, sizeof of_all, ", of %s in all",
 			 out_bytes(out, answer->peak_bytes).text);
-	put_line(out, "peak", "%s in %s block%s%s, %s after the start",
-		 out_bytes(out, f->of[VIEW_PEAK_BYTES]).text,
-		 units_grouped(f->of[VIEW_PEAK_BLOCKS]).text, put_plural(f->of[VIEW_PEAK_BLOCKS]),
-		 of_all, out_duration(out, answer->peak_time_ns).text);
+	put_line(out, "peak", "%s%s, %s after the start",
+		 amount(out, f->of[VIEW_PEAK_BYTES], f->of[VIEW_PEAK_BLOCKS]).text, of_all,
+		 out_duration(out, answer->peak_time_ns).text);
 	put_live(report, out, f->of[VIEW_UNFREED_BYTES], f->of[VIEW_UNFREED_BLOCKS]);
-	put_line(out, "surviving", "%s in %s block%s of those allocated here",
-		 out_bytes(out, f->of[VIEW_SURVIVING_BYTES]).text,
-		 units_grouped(f->of[VIEW_SURVIVING_BLOCKS]).text,
-		 put_plural(f->of[VIEW_SURVIVING_BLOCKS]));
+	put_line(out, "surviving", "%s, of those allocated here",
+		 amount(out, f->of[VIEW_SURVIVING_BYTES], f->of[VIEW_SURVIVING_BLOCKS]).text);
 	put_allocations(out, f);
 }
 
