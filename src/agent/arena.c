@@ -18,6 +18,7 @@ enum {
 	ARENA_WAITS = 1000, /* of a tenth of a millisecond, for a holder that lost its processor */
 	ARENA_WAIT_NS = 100 * 1000,
 	ARENA_MIN_LOG2 = 6,
+	ARENA_DROP_BYTES = 16 << 10,
 };
 
 bool agent_may_call(void)
@@ -156,9 +157,20 @@ void *arena_take(size_t bytes)
 	return piece;
 }
 
+/* The kernel has its pages back until the piece is used again. */
+static void drop_pages(void *memory, size_t bytes)
+{
+	uintptr_t start = ((uintptr_t)memory + AGENT_PAGE - 1) & ~(uintptr_t)(AGENT_PAGE - 1);
+	uintptr_t end = ((uintptr_t)memory + bytes) & ~(uintptr_t)(AGENT_PAGE - 1);
+	if (agent_may_call())
+		sys_madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
 void arena_give(void *memory, size_t bytes)
 {
 	unsigned slot = size_log2(bytes) - ARENA_MIN_LOG2;
+	if (memory && (size_t)1 << size_log2(bytes) >= ARENA_DROP_BYTES)
+		drop_pages(memory, (size_t)1 << size_log2(bytes));
 	if (!memory || !arena_lock())
 		return; /* lost: a bounded trickle, only when interrupted inside the arena */
 	*(uintptr_t *)memory = atomic_load_explicit(&agent.arena_free[slot], memory_order_relaxed);

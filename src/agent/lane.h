@@ -72,6 +72,7 @@ struct memo {
 	uint32_t cut_end;    /* frames up to and including the cut mark, 0: not cut */
 	uint32_t epoch;      /* the last given away */
 	uint32_t debt;       /* steps made in vain since frames were last written */
+	uint32_t spare;      /* walks in a row that needed little of a large room */
 	uint32_t turn;       /* which way of a full set is next replaced */
 	bool lost_words;     /* not all words could be kept: not to be used again */
 	uint32_t tags[TAIL_SETS][TAIL_WAYS]; /* memo_tag() of the tails; 0: none */

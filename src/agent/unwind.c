@@ -243,6 +243,8 @@ static AGENT_INLINE uint32_t walk_usual(struct lane *lane, const struct collecte
 		return node;
 	}
 	keep_tail(memo, got, settles ? TAIL_LEFT : got->fresh, site, tag);
+	if (unlikely(memo->frame_room > MEMO_SPARE_ROOM))
+		memo_spare(memo, got->kept + got->fresh);
 	return node;
 }
 

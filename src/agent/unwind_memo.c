@@ -15,15 +15,14 @@
 
 enum {
 	FRAMES_FIRST = 64,
-	FRAMES_DROP = 256, /* from here on rather drop stale frames than grow */
+	FRAMES_DROP = MEMO_SPARE_ROOM, /* from here on rather drop stale frames than grow */
 	FRAMES_MAX = 4096,
+	SPARE_WALKS = 64, /* of shallow stacks, after which the room for deep ones is given back */
 };
 
-static bool memo_grow(struct memo *memo, uint32_t fresh)
+/* Another room for the remembered frames, at the bottom, and the fresh ones, at the top. */
+static bool memo_resize(struct memo *memo, uint32_t room, uint32_t fresh)
 {
-	uint32_t room = memo->frame_room ? memo->frame_room * 2 : FRAMES_FIRST;
-	if (room > FRAMES_MAX)
-		return false;
 	struct memo_frame *frames = arena_take(room * sizeof *frames);
 	struct memo_word *words = arena_take(room * 2 * sizeof *words);
 	if (!frames || !words) {
@@ -48,13 +47,33 @@ static bool memo_grow(struct memo *memo, uint32_t fresh)
 	return true;
 }
 
+/* Would the words of the frames fit into the smaller room? */
+static bool words_fit(const struct memo *memo)
+{
+	return !memo->count ||
+	       (memo->frames[memo->count - 1].words & MEMO_WORDS) <= FRAMES_DROP * 2;
+}
+
 AGENT_COLD bool memo_room(struct memo *memo, uint32_t kept, uint32_t fresh)
 {
 	if (memo->frame_room >= FRAMES_DROP && kept + fresh + 2 <= memo->frame_room) {
 		memo_drop(memo, kept);
 		return true;
 	}
-	return memo_grow(memo, fresh);
+	uint32_t room = memo->frame_room ? memo->frame_room * 2 : FRAMES_FIRST;
+	return room <= FRAMES_MAX && memo_resize(memo, room, fresh);
+}
+
+AGENT_COLD void memo_spare(struct memo *memo, uint32_t need)
+{
+	memo->spare = need < FRAMES_DROP / 2 ? memo->spare + 1 : 0;
+	if (memo->spare < SPARE_WALKS)
+		return;
+	memo->spare = 0;
+	if (memo->count > FRAMES_DROP / 2)
+		memo_drop(memo, FRAMES_DROP / 2);
+	if (words_fit(memo))
+		memo_resize(memo, FRAMES_DROP, 0);
 }
 
 uint32_t memo_epoch(struct memo *memo)

@@ -10,6 +10,10 @@
  */
 bool memo_room(struct memo *memo, uint32_t kept, uint32_t fresh);
 
+/* A walk needed so many frames. After deep stacks: gives room back when it is not used any more. */
+void memo_spare(struct memo *memo, uint32_t need);
+enum { MEMO_SPARE_ROOM = 256 }; /* what is never given back */
+
 /* Only the first `kept` frames stay. */
 static inline void memo_drop(struct memo *memo, uint32_t kept)
 {

@@ -6,6 +6,7 @@
  *            that an address freed inside realloc is at once another thread's
  *   churn    100,000 threads that live for three blocks (a second argument
  *            changes the number)
+ *   deep     200 threads, each once 900 frames deep and shallow ever after
  *   silent   20 threads that never allocate, with names
  *   tiny     threads with the smallest stack there is, almost used up
  *   clone    raw clone() without a thread library: shared thread pointer
@@ -25,6 +26,7 @@ LEDGER_SITE(race_realloc);
 LEDGER_SITE(churn_malloc);
 LEDGER_SITE(clone_malloc);
 LEDGER_SITE(tiny_malloc);
+LEDGER_SITE(deep_malloc);
 
 /* The head of each block says who made it, so that any thread can end it. */
 struct head {
@@ -267,6 +269,55 @@ static void mode_silent(void)
 	}
 }
 
+SITE void deep_malloc(size_t n)
+{
+	void *block = ledger_alloc(&deep_malloc_site, malloc(n), n);
+	ledger_free(&deep_malloc_site, block, n);
+	free(block);
+}
+
+__attribute__((noipa)) static void descend(unsigned left)
+{
+	if (left)
+		descend(left - 1);
+	else
+		deep_malloc(10);
+	__asm__ volatile("" ::: "memory");
+}
+
+/* Each from another place on the stack. */
+__attribute__((noipa)) static void sidestep(size_t bytes)
+{
+	volatile char *room = __builtin_alloca(bytes);
+	room[0] = 1;
+	deep_malloc(bytes);
+}
+
+static void *deep_thread(void *arg)
+{
+	(void)arg;
+	descend(900);
+	for (size_t i = 1; i <= 200; i++)
+		sidestep(i * 16);
+	pthread_barrier_wait(&all_there);
+	return NULL;
+}
+
+static void mode_deep(void)
+{
+	enum { DEEP = 200 };
+	pthread_t threads[DEEP];
+	pthread_attr_t attributes;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 256 << 10);
+	check(!pthread_barrier_init(&all_there, NULL, DEEP + 1), "no barrier");
+	for (int i = 0; i < DEEP; i++)
+		check(!pthread_create(&threads[i], &attributes, deep_thread, NULL), "no thread");
+	pthread_barrier_wait(&all_there);
+	for (int i = 0; i < DEEP; i++)
+		pthread_join(threads[i], NULL);
+}
+
 static void mode_tiny(size_t left)
 {
 	pthread_attr_t attributes;
@@ -292,6 +343,8 @@ int main(int argc, char **argv)
 		mode_churn(argc > 2 ? (uintptr_t)atol(argv[2]) : 100000);
 	else if (!strcmp(mode, "clone"))
 		mode_clone();
+	else if (!strcmp(mode, "deep"))
+		mode_deep();
 	else if (!strcmp(mode, "silent"))
 		mode_silent();
 	else if (!strcmp(mode, "tiny"))

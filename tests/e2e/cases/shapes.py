@@ -31,6 +31,14 @@ def silent(t):
     t.equal("threads", report["threads"], 21)
 
 
+@case("threads/deep", "threads that were deep once keep the profiler's memory for ever")
+def deep_once(t):
+    report, _ = t.compare(["threads", "deep"])
+    allowed = 1024 * 64 * (report["threads"] + 1) + 48 * 2000
+    t.expect(report["agent_bytes"] < allowed + (4 << 20),
+             f"{report['agent_bytes']} bytes for {report['threads']} threads; allowed are {allowed}, 4 MiB in all")
+
+
 @case("threads/churn", "programs with many short threads lose events or run out of slots", 120)
 def churn(t):
     count = 100000 if t.long else 20000
