@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "server/catalog.h"
 #include "server/page.h"
 #include "server/pipe.h"
 #include "server/route.h"
@@ -148,26 +147,8 @@ static void run_route(struct http *http, const struct route *route, const struct
 			    .sources = http->sources,
 			    .request = request,
 			    .answer = answer};
-	int code = route_check(route, request, &err);
-	if (!code && request->trace[0] && !route->unread)
-		code = catalog_enter(http->catalog, request->trace, &call.facts, &err);
-	if (!code) {
-		bool locks = call.facts && !route->streams && !route->unlocked;
-		if (locks)
-			shown_lock(call.facts);
-		code = route->handle(&call, &err);
-		if (locks)
-			shown_unlock(call.facts);
-		shown_leave(call.facts);
-	}
-	if (!code)
-		code = text_error(&answer->body);
-	if (code) {
-		unsigned status = answer_status(code);
-		answer_fail(answer, status, err.text[0] ? err.text : strerror(-code));
-		if (status == 500 && http->log)
-			http->log(http->log_ctx, err.text);
-	}
+	if (route_run(route, &call, &err) == 500 && http->log)
+		http->log(http->log_ctx, err.text);
 }
 
 static void *make_stream(void *ctx)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/api.h"
+#include "server/catalog.h"
 
 const struct request_rule *route_rule(const struct route *route, size_t index)
 {
@@ -73,4 +74,33 @@ int route_check(const struct route *route, const struct request *request, struct
 			return code;
 	}
 	return 0;
+}
+
+static int handle(const struct route *route, struct call *call, struct tm_error *err)
+{
+	int code = route_check(route, call->request, err);
+	if (!code && call->request->trace[0] && !route->unread)
+		code = catalog_enter(call->catalog, call->request->trace, &call->facts, err);
+	if (code)
+		return code;
+	bool locks = call->facts && !route->streams && !route->unlocked;
+	if (locks)
+		shown_lock(call->facts);
+	code = route->handle(call, err);
+	if (locks)
+		shown_unlock(call->facts);
+	shown_leave(call->facts);
+	call->facts = NULL;
+	return code;
+}
+
+unsigned route_run(const struct route *route, struct call *call, struct tm_error *err)
+{
+	int code = handle(route, call, err);
+	if (!code)
+		code = text_error(&call->answer->body);
+	if (!code)
+		return call->answer->status ? call->answer->status : 200;
+	answer_fail(call->answer, answer_status(code), err->text[0] ? err->text : strerror(-code));
+	return call->answer->status;
 }

@@ -45,5 +45,11 @@ const struct route *route_find(const char *path, struct request *request);
 /* Whether the request's parameters are ones of the route. -EINVAL. */
 TM_MUST_CHECK int route_check(const struct route *route, const struct request *request,
 			      struct tm_error *err);
+/*
+ * Checks the request, reads the trace it is about and calls the handler. The
+ * answer is whole in any case: of a failure it is the sentence. Returns the HTTP
+ * status; *err has the sentence of a failure.
+ */
+unsigned route_run(const struct route *route, struct call *call, struct tm_error *err);
 /* All rules of a route, the selection's included, one after the other; NULL at the end. */
 const struct request_rule *route_rule(const struct route *route, size_t index);

@@ -47,6 +47,15 @@ TM_MUST_CHECK int server_start(const struct server_options *options, struct serv
 /* Waits for requests that are being answered, a second at most. Accepts NULL; returns NULL. */
 struct server *server_stop(struct server *server);
 
+/*
+ * The page over the whole run of a trace as one file that needs no server: all
+ * views but single blocks, source and ranges. Bounded: the largest nodes and rows.
+ * write() gets it in pieces; not 0 stops with that. -ENODATA: built without the page.
+ */
+typedef int (*server_write_fn)(void *ctx, const void *data, size_t bytes);
+TM_MUST_CHECK int server_save_page(const char *trace_path, server_write_fn write, void *ctx,
+				   struct tm_error *err);
+
 /* "http://127.0.0.1:8080/", with the token where one is needed. Borrowed. */
 const char *server_address(const struct server *server);
 uint16_t server_port(const struct server *server);

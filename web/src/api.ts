@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests. A newer request of the same name cancels the older; answers are kept
 // for a while, since several views ask the same.
+import { isSaved, savedAnswer } from "./saved";
 import { state, type State } from "./state";
 
 export class ApiError extends Error {
@@ -84,8 +85,11 @@ function address(path: string, params: Record<string, string | number | boolean>
 }
 
 export function list(): Promise<{ traces: TraceEntry[] }> {
+	if (isSaved) return Promise.resolve({ traces: [{ id: "saved", name: "saved page", file_bytes: 0, changed_unix_ns: 0, state: "ready" }] });
 	return fetchJson(address("/traces", {}));
 }
+
+export { isSaved };
 
 export function status(trace: string, cancel = false): Promise<{ state: string; done_events: number; total_events: number }> {
 	return fetchJson(address("/traces/" + encodeURIComponent(trace), cancel ? { cancel } : {}));
@@ -99,6 +103,11 @@ export function forget(): void {
 /** A request about the present trace. `name` is who asks: one at a time. */
 export async function ask<T>(name: string, what: string, params: Record<string, string | number | boolean> = {},
 	trace = state.trace): Promise<T> {
+	if (isSaved) {
+		const saved = savedAnswer(what, params);
+		if (saved) return saved as T;
+		throw new ApiError("This saved page holds the whole run only. For ranges, filters and single blocks open the trace with 'tidemark serve'.", 404);
+	}
 	const url = address(`/traces/${encodeURIComponent(trace)}/${what}`, params);
 	pending.get(name)?.abort();
 	const known = kept.get(url);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of the page: head, timeline, bar, tabs and the view; keyboard; live update.
-import { ApiError, ask, forget, list, status, type Summary, type TraceEntry } from "./api";
+import { ApiError, ask, forget, isSaved, list, status, type Summary, type TraceEntry } from "./api";
 import { Bar } from "./bar";
 import { clear, h, showTip } from "./dom";
 import { base, bytes, clock, count } from "./format";
@@ -100,7 +100,7 @@ async function drawView(): Promise<void> {
 /** Reads the trace's summary, with progress while the server reads the file. */
 async function loadTrace(): Promise<void> {
 	const id = state.trace;
-	const watch = setInterval(async () => {
+	const watch = isSaved ? 0 : setInterval(async () => {
 		const now = await status(id).catch(() => null);
 		if (now?.state === "loading" && state.trace === id)
 			clear(main, h("div", { class: "empty" }, h("div", {}, `Reading the trace: ${count(now.done_events)} of ${count(now.total_events)} events`),
@@ -173,7 +173,7 @@ async function start(): Promise<void> {
 	const adapt = () => { setDark(dark.matches); strip.draw(); void drawView(); };
 	setDark(dark.matches);
 	document.body.append(frame, helpBox);
-	frame.append(h("header", {}, h("a", { class: "brand", href: "/" }, h("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), "tidemark"), picker, quality,
+	frame.append(h("header", {}, h("a", { class: "brand", href: isSaved ? "?" : "/" }, isSaved ? null : h("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), "tidemark"), picker, quality,
 		h("button", { class: "small", title: "Keys (?)", onclick: () => helpBox.showModal() }, "?")), strip.element, bar.element, tabs, help, main);
 	try {
 		traces = (await list()).traces;
@@ -200,7 +200,7 @@ async function start(): Promise<void> {
 	addEventListener("keydown", key);
 	drawTabs();
 	await loadTrace();
-	setInterval(() => void follow(), 1000);
+	if (!isSaved) setInterval(() => void follow(), 1000);
 }
 
 void start();
