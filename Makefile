@@ -6,10 +6,14 @@ BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all packages demo test test-long bench install dist format clean help
+.PHONY: all viewer packages demo test test-long bench install dist format clean help
 
 all: $(BUILD)/build.ninja ## build build/tidemark and build/libtidemark.so
 	ninja -C $(BUILD) tidemark libtidemark.so
+
+viewer: ## build build-viewer/tidemark, which only shows traces: for any POSIX system
+	test -f build-viewer/build.ninja || meson setup build-viewer -Dviewer=true
+	ninja -C build-viewer tidemark
 
 packages: ## install the Debian packages of packages.txt that are missing
 	tools/install-packages

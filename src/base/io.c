@@ -151,3 +151,14 @@ int io_make_folders(const char *path)
 	}
 	return make_folder(part);
 }
+
+int io_random(void *data, size_t bytes)
+{
+	size_t got = 0;
+	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int code = io_read(fd, data, bytes, &got);
+	close(fd);
+	return code ? code : got == bytes ? 0 : -EIO;
+}

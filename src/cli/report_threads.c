@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "cli/grid.h"
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
@@ -64,7 +65,7 @@ static struct thread_row *make(const struct report *report)
 	}
 	enum report_sort sort = report->options->sort;
 	if (rows)
-		qsort_r(rows, answer->thread_count, sizeof *rows, compare, &sort);
+		sort_array(rows, answer->thread_count, sizeof *rows, compare, &sort);
 	return rows;
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/look.h"
 #include "views/callers.h"
@@ -71,6 +72,16 @@ static void put_flat(struct json *json, const struct view_row *row)
 	json_end(json);
 }
 
+/* strstr() without regard to case, which POSIX has not. */
+static bool has_part(const char *text, const char *part)
+{
+	size_t bytes = strlen(part);
+	for (; *text; text++)
+		if (!strncasecmp(text, part, bytes))
+			return true;
+	return false;
+}
+
 /* Case-insensitive, in any of the names. NULL finds all. */
 static bool is_found(const struct view_row *row, const char *search)
 {
@@ -78,7 +89,7 @@ static bool is_found(const struct view_row *row, const char *search)
 	if (!search || !*search)
 		return true;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (names[i] && strcasestr(names[i], search))
+		if (names[i] && has_part(names[i], search))
 			return true;
 	return false;
 }

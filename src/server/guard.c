@@ -4,13 +4,14 @@
 #include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
+
+#include "base/io.h"
 
 bool guard_make_token(struct guard *guard)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
 	unsigned char random[GUARD_TOKEN_CHARS];
-	if (getentropy(random, sizeof random))
+	if (io_random(random, sizeof random))
 		return false;
 	for (size_t i = 0; i < sizeof random; i++)
 		guard->token[i] = letters[random[i] % 32];

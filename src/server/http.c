@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -372,6 +373,6 @@ struct http *http_stop(struct http *http)
 	MHD_stop_daemon(http->daemon);
 	/* All readers have left by now, so the makers of streams end at their next piece. */
 	while (atomic_load(&http->streams))
-		usleep(1000);
+		nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
 	return tm_free(http);
 }

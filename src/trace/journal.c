@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "trace/block.h"
+#include "trace/hole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +39,7 @@ static int point_to(struct journal *j, uint64_t start, uint64_t end)
 static void make_hole(int fd, uint64_t start, uint64_t end)
 {
 	if (start < end)
-		(void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start,
-				 (off_t)(end - start));
+		hole_make(fd, start, end - start);
 }
 
 int journal_replace(struct journal *j, const void *blocks, size_t bytes, uint64_t sealed_end)

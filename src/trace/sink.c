@@ -21,7 +21,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -334,8 +333,9 @@ void sink_add_unstored(struct sink *s, uint64_t events)
 static int write_file_header(struct sink *s)
 {
 	struct format_file_header header;
-	if (getrandom(&s->file_id, sizeof s->file_id, 0) != sizeof s->file_id)
-		return -EIO;
+	int rc = io_random(&s->file_id, sizeof s->file_id);
+	if (rc)
+		return rc;
 	block_file_header_init(&header, s->file_id);
 	s->sealed_end = sizeof header;
 	atomic_store(&s->bytes, sizeof header);

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "views/data.h"
 #include "views/diff_names.h"
 
@@ -320,11 +321,11 @@ void diff_sort(struct diff *diff, const struct diff_order *order)
 {
 	struct diff_order copy = *order;
 	if (diff->sites.count)
-		qsort_r(diff->sites.rows, diff->sites.count, sizeof *diff->sites.rows, compare,
-			&copy);
+		sort_array(diff->sites.rows, diff->sites.count, sizeof *diff->sites.rows, compare,
+			   &copy);
 	if (diff->stacks.count)
-		qsort_r(diff->stacks.rows, diff->stacks.count, sizeof *diff->stacks.rows,
-			compare_in_site, &copy);
+		sort_array(diff->stacks.rows, diff->stacks.count, sizeof *diff->stacks.rows,
+			   compare_in_site, &copy);
 }
 
 const struct diff_row *diff_stacks(const struct diff *diff, const struct diff_row *site,

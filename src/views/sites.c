@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "views/data.h"
 
 /* Equal figures fall back to the stack's number, so that two runs print alike. */
@@ -27,7 +28,7 @@ static size_t select_stacks(const struct view_data *data, enum view_figure order
 	for (size_t i = 0; i < data->row_count; i++)
 		if (data->rows[i].figures.of[order])
 			stacks[count++] = data->rows[i];
-	qsort_r(stacks, count, sizeof *stacks, by_site_then_size, &order);
+	sort_array(stacks, count, sizeof *stacks, by_site_then_size, &order);
 	return count;
 }
 

@@ -204,7 +204,10 @@ int suppressions_add(struct suppressions *s, const char *text, const char *origi
 	unsigned number = 1;
 	int code = 0;
 	while (at && !code) {
-		char *line = strsep(&at, "\n");
+		char *line = at;
+		at = strchr(line, '\n');
+		if (at)
+			*at++ = '\0';
 		code = add_line(s, line, kept_origin, number++, err);
 	}
 	if (code)

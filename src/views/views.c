@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "views/data.h"
 
 #define SITES(view_name, view_title, first, second)                                \
@@ -105,7 +106,7 @@ void view_rows_sort(struct view_rows *rows, const struct view *view)
 {
 	struct view by = *view;
 	if (rows->count > 1)
-		qsort_r(rows->rows, rows->count, sizeof *rows->rows, compare_rows, &by);
+		sort_array(rows->rows, rows->count, sizeof *rows->rows, compare_rows, &by);
 }
 
 void view_rows_done(struct view_rows *rows)

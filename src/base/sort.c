@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sort.h"
+
+#include <string.h>
+
+enum { PIECE_BYTES = 64 };
+
+static void swap(char *a, char *b, size_t bytes)
+{
+	char piece[PIECE_BYTES];
+	while (bytes > 0) {
+		size_t part = bytes < sizeof piece ? bytes : sizeof piece;
+		memcpy(piece, a, part);
+		memcpy(a, b, part);
+		memcpy(b, piece, part);
+		a += part;
+		b += part;
+		bytes -= part;
+	}
+}
+
+/* A heap whose largest is at [0]. */
+static void sift_down(char *array, size_t at, size_t count, size_t bytes, sort_compare_fn compare,
+		      void *ctx)
+{
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count &&
+		    compare(array + child * bytes, array + (child + 1) * bytes, ctx) < 0)
+			child++;
+		if (compare(array + at * bytes, array + child * bytes, ctx) >= 0)
+			return;
+		swap(array + at * bytes, array + child * bytes, bytes);
+	}
+}
+
+void sort_array(void *array, size_t count, size_t bytes, sort_compare_fn compare, void *ctx)
+{
+	for (size_t at = count / 2; at-- > 0;)
+		sift_down(array, at, count, bytes, compare, ctx);
+	for (size_t left = count; left > 1;) {
+		left--;
+		swap(array, (char *)array + left * bytes, bytes);
+		sift_down(array, 0, left, bytes, compare, ctx);
+	}
+}

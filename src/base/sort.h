@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sorting with a context, which POSIX has not (qsort_r differs between systems).
+ * In place, O(n log n) always; equal elements end in any order. Thread-safe.
+ */
+#pragma once
+
+#include <stddef.h>
+
+typedef int (*sort_compare_fn)(const void *left, const void *right, void *ctx);
+
+void sort_array(void *array, size_t count, size_t bytes, sort_compare_fn compare, void *ctx);

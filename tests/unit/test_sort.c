@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sort.h"
+#include "harness/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct wide { /* larger than the piece that is swapped at once */
+	char pad[100];
+	unsigned key;
+	char tail[29];
+};
+
+static int by_key(const void *left, const void *right, void *ctx)
+{
+	const struct wide *a = left, *b = right;
+	int sign = *(const int *)ctx;
+	return sign * (a->key < b->key ? -1 : a->key > b->key);
+}
+
+static void sorts_any_number(void)
+{
+	struct wide rows[300];
+	unsigned random = 7;
+	for (int sign = -1; sign <= 1; sign += 2) {
+		for (size_t count = 0; count < 300; count++) {
+			unsigned long before = 0, after = 0;
+			for (size_t i = 0; i < count; i++) {
+				random = random * 1664525u + 1013904223u;
+				rows[i].key = random >> 24; /* many are equal */
+				memset(rows[i].pad, (int)(rows[i].key & 0x7f), sizeof rows[i].pad);
+				before += rows[i].key;
+			}
+			sort_array(rows, count, sizeof rows[0], by_key, &sign);
+			for (size_t i = 0; i < count; i++) {
+				after += rows[i].key;
+				CHECK((unsigned char)rows[i].pad[99] == (rows[i].key & 0x7f));
+				if (i)
+					CHECK(by_key(&rows[i - 1], &rows[i], &sign) <= 0);
+			}
+			CHECK_EQ_U64(after, before);
+		}
+	}
+}
+
+static const struct tap_case cases[] = {
+	{.name = "any number of elements, both ways", .run = sorts_any_number},
+};
+TAP_MAIN(cases)
