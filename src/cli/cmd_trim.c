@@ -135,7 +135,7 @@ static void say(const struct request *request, const struct trim_options *part,
 }
 
 static int write_file(const struct request *request, struct trace_reader *reader,
-		      struct trim_options *part, struct tm_error *err)
+		      const struct trim_options *part, struct tm_error *err)
 {
 	struct newfile file;
 	struct trim_result result;
@@ -144,10 +144,12 @@ static int write_file(const struct request *request, struct trace_reader *reader
 	int code = newfile_open(&file, request->out, &fd, err);
 	if (code)
 		return code;
-	part->progress = progress_tell_fn;
-	part->ctx = &progress;
+	const struct trim_options how = {.from_ns = part->from_ns,
+					 .to_ns = part->to_ns,
+					 .progress = progress_tell_fn,
+					 .ctx = &progress};
 	progress_begin(&progress, "trimming", "events");
-	code = write_part(reader, fd, part, &result, err);
+	code = write_part(reader, fd, &how, &result, err);
 	progress_end(&progress);
 	if (code == -ECANCELED)
 		tm_fail(err, code, "stopped; nothing was written");

@@ -14,7 +14,7 @@ static int make(const struct comparison *c, const struct comparison_section *sec
 		struct change_tree *tree, struct tm_error *err)
 {
 	return change_tree_init(tree, c->diff, c->before.data, c->after.data, section->figure,
-			      !strcmp(section->name, "bottom-up"), err);
+				!strcmp(section->name, "bottom-up"), err);
 }
 
 static bool changed(const struct change_node *node)
@@ -96,10 +96,11 @@ int comparison_tree_text(const struct comparison *c, const struct comparison_sec
 		printer.depth_max = DEPTH_MOST;
 	if (!code && changed(&tree.nodes[0])) {
 		bool up = !strcmp(section->name, "bottom-up");
-		put_heading(c->out,
-			    up ? "Change of the peak, by the functions that allocate and their callers"
-			       : "Change of the peak, from the root down",
-			    0, 0);
+		put_heading(
+			c->out,
+			up ? "Change of the peak, by the functions that allocate and their callers"
+			   : "Change of the peak, from the root down",
+			0, 0);
 		put_children(&printer, 0, 0);
 		grid_print(&printer.grid, c->out, 0);
 	}

@@ -331,6 +331,10 @@ static void put_recording(const struct report *report, struct out *out)
 	const char *warning = report_warning(report);
 	if (warning)
 		put_warning(out, warning);
+	if (query_rebuilt(report->query))
+		put_warning(out,
+			    "The file has no stored figures, or they are damaged: they were made "
+			    "anew from its events. 'tidemark repair' writes them back.");
 }
 
 /*

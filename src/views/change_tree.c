@@ -10,7 +10,7 @@
 
 struct work {
 	struct change_tree *tree;
-	struct idmap map; /* (parent, name) -> node */
+	struct idmap map;  /* (parent, name) -> node */
 	uint32_t *name_of; /* by node */
 	size_t name_room;
 	uint32_t *path; /* names of one stack, the innermost first */
@@ -106,8 +106,7 @@ static int add_stack(struct work *k, const struct view_data *data, uint32_t stac
 
 static uint64_t change(const struct change_node *node)
 {
-	return node->after > node->before ? node->after - node->before
-					  : node->before - node->after;
+	return node->after > node->before ? node->after - node->before : node->before - node->after;
 }
 
 static int by_change(const void *left, const void *right, void *ctx)
@@ -142,9 +141,9 @@ static int link_children(struct work *k)
 	return 0;
 }
 
-int change_tree_init(struct change_tree *tree, const struct diff *diff, const struct view_data *before,
-		   const struct view_data *after, enum view_figure figure, bool bottom_up,
-		   struct tm_error *err)
+int change_tree_init(struct change_tree *tree, const struct diff *diff,
+		     const struct view_data *before, const struct view_data *after,
+		     enum view_figure figure, bool bottom_up, struct tm_error *err)
 {
 	struct work k = {.tree = tree, .bottom_up = bottom_up};
 	uint32_t root;

@@ -7,7 +7,7 @@
 
 struct change_node {
 	const char *name;
-	uint32_t parent;              /* a smaller number; 0 = the root */
+	uint32_t parent;               /* a smaller number; 0 = the root */
 	uint32_t first_child, sibling; /* the largest change first; 0 = none */
 	uint64_t before, after;
 };
@@ -23,6 +23,6 @@ struct change_tree {
  * O(frames of all stacks). -ENOMEM. change_tree_done() frees it, also on failure.
  */
 TM_MUST_CHECK int change_tree_init(struct change_tree *tree, const struct diff *diff,
-				 const struct view_data *before, const struct view_data *after,
-				 enum view_figure figure, bool bottom_up, struct tm_error *err);
+				   const struct view_data *before, const struct view_data *after,
+				   enum view_figure figure, bool bottom_up, struct tm_error *err);
 void change_tree_done(struct change_tree *tree);

@@ -234,3 +234,21 @@ def trim_bad(t):
     t.equal("one file", t.tool("trim", t.trace).status, 2)
     t.equal("three files", t.tool("trim", "a", "b", "c").status, 2)
     t.equal("left over", [one.name for one in t.folder.glob("part.tide?*")], [])
+
+
+@case("files/write_back", "figures that are missing in a file are not rebuilt, or not written back")
+def write_back(t):
+    t.record(["simple", "0"])
+    whole = t.report()
+    one_slice = next(one for one in tide.blocks(t.trace) if one.kind == tide.SLICE)
+    bad = tide.flip(t.trace, t.folder / "bad.tide", one_slice.payload + 3)
+    report = t.report(bad)
+    for key in TOTALS:
+        t.equal(f"{key}, rebuilt", report[key], whole[key])
+    text = t.tool("report", bad)
+    t.expect("'tidemark repair' writes them back" in " ".join(text.out.split()), text.out)
+    t.equal("repair", t.tool("repair", bad).status, 0)
+    t.equal("verify", t.tool("verify", bad).status, 0)
+    text = t.tool("report", bad)
+    t.expect("writes them back" not in " ".join(text.out.split()), text.out)
+    t.equal("written back", [t.report(bad)[key] for key in TOTALS], [whole[key] for key in TOTALS])
