@@ -10,7 +10,6 @@
 
 #include <dwarf.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,6 +17,7 @@
 #include "base/memory.h"
 #include "symbols/linetable.h"
 #include "symbols/namemap.h"
+#include "symbols/rangelist.h"
 #include "symbols/scopes.h"
 #include "symbols/split.h"
 #include "symbols/tail.h"
@@ -45,12 +45,6 @@ struct part {
 	struct tail tail;
 };
 
-struct range {
-	uint64_t low, high;
-	uint64_t reach; /* the largest end up to here */
-	uint32_t part;
-};
-
 struct place {
 	const char *file;
 	uint32_t line, column;
@@ -72,9 +66,8 @@ struct lines {
 	struct dwarf dwarf, alt;
 	struct split_package *package;
 	bool package_tried, has_alt;
-	struct part *parts; /* one per unit of dwarf */
-	struct range *ranges;
-	size_t range_count, range_room;
+	struct part *parts;      /* one per unit of dwarf */
+	struct rangelist ranges; /* of code, owned by parts */
 	size_t kept_bytes;
 	const struct part *tree_part; /* the function that was asked for last */
 	uint64_t tree_die;
@@ -116,25 +109,8 @@ struct add_range {
 static int add_range(void *ctx, uint64_t low, uint64_t high)
 {
 	struct add_range *add = ctx;
-	struct lines *lines = add->lines;
-	if (lines->range_count == lines->range_room) {
-		size_t room = lines->range_room * 2 + 256;
-		void *grown = tm_grow_array(lines->ranges, room, sizeof *lines->ranges);
-		if (!grown)
-			return -ENOMEM;
-		lines->ranges = grown;
-		lines->range_room = room;
-	}
-	lines->ranges[lines->range_count++] =
-		(struct range){.low = low, .high = high, .part = add->part};
 	add->any = true;
-	return 0;
-}
-
-static int by_low(const void *left, const void *right)
-{
-	const struct range *a = left, *b = right;
-	return (a->low > b->low) - (a->low < b->low);
+	return rangelist_add(&add->lines->ranges, low, high, add->part);
 }
 
 static struct unit *part_body(struct lines *lines, struct part *part)
@@ -194,14 +170,7 @@ static int index_units(struct lines *lines)
 		if (code)
 			return code;
 	}
-	if (lines->range_count)
-		qsort(lines->ranges, lines->range_count, sizeof *lines->ranges, by_low);
-	uint64_t reach = 0;
-	for (size_t i = 0; i < lines->range_count; i++) {
-		if (lines->ranges[i].high > reach)
-			reach = lines->ranges[i].high;
-		lines->ranges[i].reach = reach;
-	}
+	rangelist_sort(&lines->ranges);
 	return 0;
 }
 
@@ -286,7 +255,7 @@ struct lines *lines_close(struct lines *lines)
 	image_close(&lines->image);
 	image_close(&lines->alt_image);
 	tm_free(lines->parts);
-	tm_free(lines->ranges);
+	rangelist_done(&lines->ranges);
 	namemap_done(&lines->demangled);
 	return tm_free(lines);
 }
@@ -554,32 +523,14 @@ static void add_frames(struct lines *lines, struct part *part, struct strpool *s
 	answer->is_plain = lines->chain[0].is_plain;
 }
 
-static size_t upper_bound(const struct lines *lines, uint64_t address)
-{
-	size_t low = 0, high = lines->range_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (lines->ranges[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Tries the units that claim the address until one has a function there. */
 static bool find_among(struct lines *lines, struct strpool *strings, uint64_t address, bool deep,
 		       struct lines_answer *answer)
 {
-	size_t end = upper_bound(lines, address);
-	unsigned tries = 0;
-	for (size_t i = end; i-- > 0 && end - i <= LOOK_BACK && tries < TRIES_MAX;) {
-		if (lines->ranges[i].reach <= address)
-			break;
-		if (lines->ranges[i].high <= address)
-			continue;
-		tries++;
-		struct part *part = &lines->parts[lines->ranges[i].part];
+	uint32_t owners[TRIES_MAX];
+	size_t count = rangelist_find(&lines->ranges, address, owners, TRIES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		struct part *part = &lines->parts[owners[i]];
 		if (!load_functions(lines, part, deep))
 			continue;
 		const struct scope_function *function = functions_find(&part->functions, address);
