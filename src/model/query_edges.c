@@ -383,15 +383,20 @@ int edges_visit(struct edges *edges, uint64_t first, uint64_t end, edge_fn fn, v
 	struct visit visit = {.fn = fn, .ctx = ctx, .first = first, .end = end};
 	if (first >= end)
 		return 0;
+	uint64_t next = first; /* events between parts are not in the file */
 	for (size_t i = range_part_of_event(s, first);
 	     i < s->part_count && s->parts[i].first_event < end; i++) {
 		int rc;
+		if (s->parts[i].first_event > next)
+			edges->unread_events += s->parts[i].first_event - next;
+		next = s->parts[i].first_event + s->parts[i].event_count;
 		const struct edge_part *part = part_at(edges, i, &rc);
 		if (rc)
 			return rc;
 		if (part)
 			visit_part(&visit, part, s->parts[i].first_event, s->parts[i].start_ns);
 	}
+	edges->unread_events += end > next ? end - next : 0;
 	return 0;
 }
 

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "model/query_edges.h"
+#include "model/query_fast.h"
 
 size_t range_part_of_event(const struct query_section *s, uint64_t ordinal)
 {
@@ -40,16 +40,35 @@ static bool is_birth(const struct trace_event *event)
 	return event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
 }
 
-/* How many events, and births, come before `time_ns` (with `after`: up to and with it). */
-static int count_before(struct query_section *s, struct edges *edges, uint64_t time_ns, bool after,
-			uint64_t *ret_events, uint64_t *ret_births, struct tm_error *err)
+/* Events beyond those that are stored (a limit on the file) are known by whole slices only. */
+static void count_unstored(const struct query_section *s, uint64_t time_ns, bool after,
+			   struct query_range *range, uint64_t *ret_events, uint64_t *ret_births)
 {
-	size_t index = part_of_time(s, time_ns, after);
 	struct model_totals totals;
+	size_t k = s->slice_count;
+	while (k > 0 &&
+	       (after ? s->slices[k - 1].end_ns > time_ns : s->slices[k - 1].end_ns >= time_ns) &&
+	       fast_boundary(s, k - 1) >= s->stored_events)
+		k--;
+	if (fast_boundary(s, k) > s->stored_events) {
+		*ret_events = fast_boundary(s, k);
+		*ret_births = s->births_before[k];
+		range->snapped |= time_ns < s->slices[s->slice_count - 1].end_ns;
+		return;
+	}
+	model_totals(s->model, &totals);
+	*ret_events = s->stored_events;
+	*ret_births = totals.allocations;
+}
+
+/* How many events, and births, come before `time_ns` (with `after`: up to and with it). */
+static int count_before(struct edges *edges, uint64_t time_ns, bool after,
+			struct query_range *range, uint64_t *ret_events, uint64_t *ret_births)
+{
+	const struct query_section *s = edges->section;
+	size_t index = part_of_time(s, time_ns, after);
 	if (index == s->part_count) {
-		model_totals(s->model, &totals);
-		*ret_events = s->stored_events;
-		*ret_births = totals.allocations;
+		count_unstored(s, time_ns, after, range, ret_events, ret_births);
 		return 0;
 	}
 	const struct section_part *part = &s->parts[index];
@@ -60,7 +79,8 @@ static int count_before(struct query_section *s, struct edges *edges, uint64_t t
 	const struct trace_event *events;
 	int rc = edges_events(edges, index, &events);
 	if (rc)
-		return tm_fail(err, rc, "no memory to read the events at the edge of the range");
+		return tm_fail(edges->err, rc,
+			       "no memory to read the events at the edge of the range");
 	if (!events) /* damaged: it counts as one moment, its first */
 		return 0;
 	uint64_t last_ns = part->start_ns;
@@ -75,6 +95,21 @@ static int count_before(struct query_section *s, struct edges *edges, uint64_t t
 	return 0;
 }
 
+/* A range must not begin within a slice of which a part is not stored, if it reaches beyond. */
+static void snap_start(const struct query_section *s, struct query_range *range)
+{
+	if (range->end_event <= s->stored_events || range->first_event >= s->stored_events)
+		return;
+	size_t k = 0;
+	while (k < s->slice_count && fast_boundary(s, k + 1) <= s->stored_events)
+		k++;
+	if (fast_boundary(s, k) == s->stored_events || range->first_event <= fast_boundary(s, k))
+		return;
+	range->first_event = fast_boundary(s, k);
+	range->first_block = s->births_before[k];
+	range->snapped = true;
+}
+
 int range_find(struct query_section *s, struct edges *edges, uint64_t from_ns, uint64_t to_ns,
 	       struct query_range *ret, struct tm_error *err)
 {
@@ -85,17 +120,22 @@ int range_find(struct query_section *s, struct edges *edges, uint64_t from_ns, u
 		.to_ns = to_ns > s->duration_ns ? s->duration_ns : to_ns,
 	};
 	range.from_ns = range.from_ns / 1000 * 1000;
-	int rc = count_before(s, edges, range.from_ns, false, &range.first_event,
-			      &range.first_block, err);
+	int rc = count_before(edges, range.from_ns, false, &range, &range.first_event,
+			      &range.first_block);
 	if (!rc)
-		rc = count_before(s, edges, range.to_ns, true, &range.end_event, &range.end_block,
-				  err);
+		rc = count_before(edges, range.to_ns, true, &range, &range.end_event,
+				  &range.end_block);
 	if (rc)
 		return rc;
 	if (from_ns > s->duration_ns) { /* after the run: nothing happens any more */
 		range.first_event = range.end_event;
 		range.first_block = range.end_block;
 	}
+	if (range.first_event > range.end_event) { /* both edges were moved */
+		range.end_event = range.first_event;
+		range.end_block = range.first_block;
+	}
+	snap_start(s, &range);
 	*ret = range;
 	return 0;
 }

@@ -52,11 +52,11 @@ static void write_events(struct trace_writer *w, struct model *m)
 	}
 }
 
-static void make(struct made *made)
+static void make_limited(struct made *made, uint64_t max_bytes)
 {
 	struct trace_writer *w;
 	struct model *m;
-	struct trace_writer_options options = {.addresses = true};
+	struct trace_writer_options options = {.addresses = true, .max_bytes = max_bytes};
 	struct trace_meta meta = {.tool_version = "",
 				  .program = "/bin/x",
 				  .command = "x",
@@ -76,6 +76,11 @@ static void make(struct made *made)
 	model_free(m);
 	REQUIRE(trace_reader_open(made->path, &made->reader, NULL) == 0);
 	REQUIRE(query_open(made->reader, NULL, &made->section, NULL) == 0);
+}
+
+static void make(struct made *made)
+{
+	make_limited(made, 0);
 }
 
 static void drop(struct made *made)
@@ -228,6 +233,35 @@ static void odd_ranges_are_answered(void)
 	drop(&made);
 }
 
+/* With a limit on the file the later events are in the slices only. */
+static void unstored_events_snap(void)
+{
+	struct made made;
+	make_limited(&made, 1000000);
+	uint64_t duration = query_duration_ns(made.section);
+	struct query_answer whole, part;
+	struct query query = {.to_ns = UINT64_MAX, .want = QUERY_KEPT};
+	REQUIRE(query_ask(made.section, &query, &whole, NULL) == 0);
+	CHECK(!whole.snapped);
+	CHECK_EQ_U64(whole.event_count, BLOCKS * BLOCK_EVENTS);
+	CHECK_EQ_U64(whole.totals.kept_blocks, whole.totals.end_blocks);
+	uint64_t sum = 0, at = duration / 100 * 90 + 1000;
+	for (unsigned i = 0; i < 2; i++) {
+		query.from_ns = i ? at + 1000 : 1000;
+		query.to_ns = i ? UINT64_MAX : at;
+		REQUIRE(query_ask(made.section, &query, &part, NULL) == 0);
+		CHECK(part.snapped);
+		CHECK_EQ_U64(part.totals.start_blocks + part.totals.allocations,
+			     part.totals.end_blocks + part.totals.frees);
+		CHECK_EQ_U64(part.first_event, i ? sum : 1);
+		sum += part.event_count + part.first_event * !i;
+		query_answer_done(&part);
+	}
+	CHECK_EQ_U64(sum, whole.event_count);
+	query_answer_done(&whole);
+	drop(&made);
+}
+
 static void memory_may_run_out(void)
 {
 	struct made made;
@@ -256,6 +290,8 @@ static const struct tap_case cases[] = {
 	{.name = "a scan can be stopped", .run = scans_can_be_stopped},
 	{.name = "moments are read as people write them", .run = moments_are_read},
 	{.name = "ranges outside the run are answered", .run = odd_ranges_are_answered},
+	{.name = "ranges of events that are not stored snap to slices and say so",
+	 .run = unstored_events_snap},
 	{.name = "a question without memory fails cleanly", .run = memory_may_run_out},
 };
 TAP_MAIN(cases)
