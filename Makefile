@@ -35,6 +35,7 @@ test-long: $(BUILD)/build.ninja ## as test, with the long stress, fuzz and kill 
 bench: all ## measure against the bare program and heaptrack
 	bench/run $(BUILD)
 	bench/symbols $(BUILD)
+	bench/analyse $(BUILD)
 
 install: all ## install into PREFIX (default /usr/local), below DESTDIR
 	meson configure $(BUILD) -Dprefix="$(abspath $(PREFIX))"
