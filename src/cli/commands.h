@@ -19,3 +19,4 @@ int cmd_sql(int argc, char **argv);
 /* 0 within the budgets, 1 not, 2 not checked. */
 int cmd_check(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
+int cmd_export(int argc, char **argv);

@@ -36,6 +36,7 @@ static const struct command commands[] = {
 	{"symbolize", cmd_symbolize, "put names of functions into a trace, or better ones"},
 	{"trim", cmd_trim, "make a small trace of a part of one"},
 	{"sql", cmd_sql, "ask a trace questions in SQL"},
+	{"export", cmd_export, "write a trace in the formats of other tools"},
 	{"help", cmd_help, "print help, also of one command: tidemark help report"},
 	{"version", cmd_version, "print the version"},
 	/* as options, the way other tools and heaptrack's users know them */

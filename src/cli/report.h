@@ -89,6 +89,8 @@ struct report {
  * fills is to be released in both cases.
  */
 bool report_parse(int argc, char **argv, struct report_options *ret_options);
+/* '--at peak' is the mode peak. */
+void report_settle_moment(struct report_options *options);
 void report_options_done(struct report_options *options);
 void report_print_help(void);
 

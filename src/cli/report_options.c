@@ -363,6 +363,16 @@ static bool check(const struct report_options *o)
 	return true;
 }
 
+void report_settle_moment(struct report_options *o)
+{
+	/* The peak is an event, and a moment is a microsecond, which may hold more of them. */
+	if (!o->at || strcmp(o->at, "peak") != 0)
+		return;
+	o->at = NULL;
+	if (!o->mode)
+		o->mode = view_mode_find("peak");
+}
+
 bool report_parse(int argc, char **argv, struct report_options *ret_options)
 {
 	struct args args = {
@@ -384,12 +394,7 @@ bool report_parse(int argc, char **argv, struct report_options *ret_options)
 	}
 	if (!check(ret_options))
 		return false;
-	/* The peak is an event, and a moment is a microsecond, which may hold more of them. */
-	if (ret_options->at && !strcmp(ret_options->at, "peak")) {
-		ret_options->at = NULL;
-		if (!ret_options->mode)
-			ret_options->mode = view_mode_find("peak");
-	}
+	report_settle_moment(ret_options);
 	return true;
 }
 

@@ -24,3 +24,23 @@ uint32_t view_node_of(const struct view_data *data, uint32_t stack_id)
 {
 	return stack_id < data->input.stack_count ? data->names.node_of[stack_id] : 0;
 }
+
+size_t view_frame_count(const struct view_data *data)
+{
+	return data->names.frame_count;
+}
+
+const struct view_frame *view_frame_at(const struct view_data *data, uint32_t number)
+{
+	return &data->names.frames[number];
+}
+
+uint32_t view_frame_number(const struct view_data *data, const struct view_frame *frame)
+{
+	return (uint32_t)(frame - data->names.frames);
+}
+
+size_t view_node_count(const struct view_data *data)
+{
+	return data->names.node_count;
+}

@@ -100,6 +100,13 @@ const char *view_site_name(const struct view_data *data, uint32_t stack_id);
 /* Where view_next_frame() starts. */
 uint32_t view_node_of(const struct view_data *data, uint32_t stack_id);
 
+/* Frames by number, for tables of them; the number of one of the data's frames. */
+size_t view_frame_count(const struct view_data *data);
+const struct view_frame *view_frame_at(const struct view_data *data, uint32_t number);
+uint32_t view_frame_number(const struct view_data *data, const struct view_frame *frame);
+/* Cursors of view_next_frame() are below this, and callers' are below their callees'. */
+size_t view_node_count(const struct view_data *data);
+
 /* Names for query_bind() and filter_bind(). Borrows the data. Thread-safe. */
 struct filter_names view_filter_names(const struct view_data *data);
 

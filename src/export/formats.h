@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The descriptors of the formats, one per file. */
+#pragma once
+
+#include "export/export.h"
+
+extern const struct export_format export_collapsed;
+extern const struct export_format export_pprof;
+extern const struct export_format export_heaptrack;
