@@ -84,8 +84,7 @@ static int write_loaded(const struct export_options *options, struct report *rep
 		.section = report->query,
 		.filter = report->bound,
 		.from_ns = report->is_asked ? report->answer.from_ns : 0,
-		.to_ns = report->is_asked ? report->answer.to_ns
-					  : query_duration_ns(report->query),
+		.to_ns = report->is_asked ? report->answer.to_ns : query_duration_ns(report->query),
 		.is_part = report->is_part,
 		.mode = mode,
 		.cost = options->has_cost ? options->cost : mode->bytes,

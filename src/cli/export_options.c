@@ -29,8 +29,9 @@ enum {
 
 static const struct args_option options[] = {
 	{OPT_FORMAT, 'f', "format", "NAME", "the format; 'list' shows all"},
-	{OPT_OUTPUT, 'o', "output", "FILE", "write there, packed if it ends in .gz or .zst; - is "
-					    "standard output"},
+	{OPT_OUTPUT, 'o', "output", "FILE",
+	 "write there, packed if it ends in .gz or .zst; - is "
+	 "standard output"},
 	{OPT_FORCE, 0, "force", NULL, "replace a file that exists"},
 	{OPT_VIEW, 0, "view", "NAME", "of csv and json: which table (docs/export.md)"},
 	{OPT_COST, 0, "cost", "FIGURE", "the figure of a stack: peak_bytes, allocations ..."},

@@ -7,9 +7,9 @@
 #include "export/formats.h"
 
 const struct export_format *const export_formats[] = {
-	&export_collapsed,
-	&export_pprof,
-	&export_heaptrack,
+	&export_collapsed,  &export_pprof,     &export_heaptrack, &export_speedscope,
+	&export_flamegraph, &export_callgrind, &export_massif,    &export_dhat,
+	&export_csv,        &export_json,
 };
 const size_t export_format_count = sizeof export_formats / sizeof export_formats[0];
 

@@ -42,8 +42,7 @@ struct export_format {
 	/* Reads single events: filters on what is known only at a block's end are refused. */
 	bool by_event;
 	/* One of them. Into a outlet; or into a new file, which is there and empty. */
-	int (*write)(const struct export_input *input, struct outlet *outlet,
-		     struct tm_error *err);
+	int (*write)(const struct export_input *input, struct outlet *outlet, struct tm_error *err);
 	int (*write_file)(const struct export_input *input, const char *path, struct tm_error *err);
 };
 extern const struct export_format *const export_formats[];
@@ -58,4 +57,3 @@ const struct export_format *export_find(const char *name);
  */
 TM_MUST_CHECK int export_write(const struct export_format *format, const struct export_input *input,
 			       struct outlet *outlet, struct tm_error *err);
-

@@ -7,3 +7,10 @@
 extern const struct export_format export_collapsed;
 extern const struct export_format export_pprof;
 extern const struct export_format export_heaptrack;
+extern const struct export_format export_speedscope;
+extern const struct export_format export_flamegraph;
+extern const struct export_format export_callgrind;
+extern const struct export_format export_massif;
+extern const struct export_format export_dhat;
+extern const struct export_format export_csv;
+extern const struct export_format export_json;

@@ -17,8 +17,8 @@
 #include "export/modules.h"
 #include "export/moves.h"
 #include "export/rows.h"
-#include "export/trie.h"
 #include "export/sizes.h"
+#include "export/trie.h"
 
 enum { TICK_MS = 10, PAGE_BYTES_DEFAULT = 4096 };
 
@@ -119,8 +119,7 @@ static void put_time(struct heaptrack *h, uint64_t time_ns, bool last)
 		return;
 	h->last_ms = last ? ms : ms / TICK_MS * TICK_MS;
 	text_print(&h->outlet->text, "c %" PRIx64 "\n", h->last_ms);
-	while (h->next_sample < h->sample_count &&
-	       h->samples[h->next_sample].time_ns <= time_ns)
+	while (h->next_sample < h->sample_count && h->samples[h->next_sample].time_ns <= time_ns)
 		h->next_sample++;
 	if (h->next_sample)
 		text_print(&h->outlet->text, "R %" PRIx64 "\n",

@@ -29,9 +29,8 @@ static struct outlet_packer *packer_free(struct outlet_packer *packer)
 
 static bool packer_start(struct outlet_packer *packer, enum outlet_packing packing)
 {
-	if (packing == OUTLET_GZIP &&
-	    deflateInit2(&packer->gzip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
-			 Z_DEFAULT_STRATEGY) != Z_OK)
+	if (packing == OUTLET_GZIP && deflateInit2(&packer->gzip, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
+						   GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return false;
 	if (packing == OUTLET_ZSTD) {
 		packer->zstd = ZSTD_createCCtx();
@@ -43,7 +42,8 @@ static bool packer_start(struct outlet_packer *packer, enum outlet_packing packi
 	return true;
 }
 
-int outlet_open(struct outlet *outlet, enum outlet_packing packing, outlet_write_fn write, void *ctx)
+int outlet_open(struct outlet *outlet, enum outlet_packing packing, outlet_write_fn write,
+		void *ctx)
 {
 	*outlet = (struct outlet){.write = write, .ctx = ctx};
 	if (packing == OUTLET_PLAIN)
@@ -70,7 +70,7 @@ static int put_gzip(struct outlet *outlet, bool last)
 		if (state == Z_STREAM_ERROR)
 			return -EIO;
 		int code = outlet->write(outlet->ctx, packer->out,
-				       sizeof packer->out - packer->gzip.avail_out);
+					 sizeof packer->out - packer->gzip.avail_out);
 		if (code)
 			return code;
 	} while (packer->gzip.avail_out == 0 || (last && state != Z_STREAM_END));
@@ -104,8 +104,8 @@ static int hand_on(struct outlet *outlet, bool last)
 		return outlet->error;
 	if (!outlet->packer)
 		outlet->error = outlet->text.length ? outlet->write(outlet->ctx, outlet->text.data,
-							      outlet->text.length)
-						: 0;
+								    outlet->text.length)
+						    : 0;
 	else if (outlet->packer->packing == OUTLET_GZIP)
 		outlet->error = put_gzip(outlet, last);
 	else
@@ -118,7 +118,8 @@ int outlet_flush(struct outlet *outlet)
 {
 	if (outlet->error)
 		return outlet->error;
-	return outlet->text.length >= PIECE_BYTES || outlet->text.error ? hand_on(outlet, false) : 0;
+	return outlet->text.length >= PIECE_BYTES || outlet->text.error ? hand_on(outlet, false)
+									: 0;
 }
 
 int outlet_close(struct outlet *outlet)

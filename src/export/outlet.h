@@ -22,12 +22,12 @@ struct outlet {
 	outlet_write_fn write;
 	void *ctx;
 	struct outlet_packer *packer; /* NULL: plain */
-	int error;                  /* the first; then nothing is written any more */
+	int error;                    /* the first; then nothing is written any more */
 };
 
 /* -ENOMEM. */
 TM_MUST_CHECK int outlet_open(struct outlet *outlet, enum outlet_packing packing,
-			    outlet_write_fn write, void *ctx);
+			      outlet_write_fn write, void *ctx);
 /* Hands on what was gathered if it is much. 0, or the first error. */
 int outlet_flush(struct outlet *outlet);
 /* Hands on the rest, releases all. 0, or the first error. */

@@ -17,8 +17,7 @@ static struct sizes_slot *find(struct sizes_slot *slots, size_t room, uint64_t s
 			       uint32_t stack)
 {
 	size_t at = hash_pair(size_bytes, stack) & (room - 1);
-	while (slots[at].number &&
-	       (slots[at].size_bytes != size_bytes || slots[at].stack != stack))
+	while (slots[at].number && (slots[at].size_bytes != size_bytes || slots[at].stack != stack))
 		at = (at + 1) & (room - 1);
 	return &slots[at];
 }

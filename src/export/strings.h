@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct strings { /* start with {0} */
+struct strings {           /* start with {0} */
 	const char **list; /* borrowed */
 	size_t count, room;
 	struct idmap map;
