@@ -15,7 +15,7 @@
 #include "collector/namer_serve.h"
 #include "collector/names_wire.h"
 
-enum { CONTROL_FD = 3 };
+enum { CONTROL_FD = 40 };
 
 /* Nothing of what the collector had open, least of all a pipe that somebody reads to its end. */
 static _Noreturn void become_namer(int control, pid_t collector)
@@ -28,8 +28,12 @@ static _Noreturn void become_namer(int control, pid_t collector)
 	int null = open("/dev/null", O_RDWR);
 	if (null < 0 || dup2(control, CONTROL_FD) < 0)
 		_exit(1);
+	/*
+	 * Numbers that were in use stay so: a preloaded library (tcmalloc's libunwind) reads
+	 * from a pipe it once opened, and must not find a file there that makes it wait.
+	 */
 	for (int fd = 0; fd < CONTROL_FD; fd++)
-		if (dup2(null, fd) < 0)
+		if ((fd < 3 || fcntl(fd, F_GETFD) >= 0) && dup2(null, fd) < 0)
 			_exit(1);
 	fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
 	syscall(SYS_close_range, CONTROL_FD + 1, ~0u, 0);

@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 		unsigned char *code = page();
 		emit_frame(code, (void *)jit_target);
 		call_often(code);
-		ledger_stack("jit_target ? jit_caller call_often main", CALLS);
+		ledger_stack("jit_target [anonymous code] jit_caller call_often main", CALLS);
 	} else if (!strcmp(mode, "register")) {
 		mode_register();
 	} else if (!strcmp(mode, "garbage")) {
