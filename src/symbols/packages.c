@@ -357,19 +357,31 @@ static void by_nim(struct package *package, const char *file)
 	package->kind = toolchain ? KIND_STANDARD : KIND_APPLICATION;
 }
 
-/* "Ljava/util/ArrayList;::add" or "java.util.ArrayList::add" -> "java.util". */
+/* The last '.' or '/' in [begin, end), or NULL. */
+static const char *last_separator(const char *begin, const char *end)
+{
+	while (end-- > begin)
+		if (*end == '.' || *end == '/')
+			return end;
+	return NULL;
+}
+
+/*
+ * "Ljava/util/ArrayList;::add", "java.util.ArrayList::add", or as the JDK itself
+ * writes it, "boolean java.util.ArrayList.add(java.lang.Object)" -> "java.util".
+ */
 static bool by_java_class(struct package *package, const char *function)
 {
-	const char *end = strstr(function, "::");
-	const char *begin =
-		function + (*function == 'L' && end && end > function && end[-1] == ';');
-	const char *last = NULL;
-	for (const char *at = begin; end && at < end; at++) {
+	const char *begin = cxxname_plain(function), *end = strstr(begin, "::");
+	if (!end && (end = strchr(begin, '(')))
+		end = last_separator(begin, end);
+	if (!end || end == begin)
+		return false;
+	begin += *begin == 'L' && end[-1] == ';';
+	const char *last = last_separator(begin, end);
+	for (const char *at = begin; at < end; at++)
 		if (!is_word(*at) && !strchr("./$;", *at))
 			return false;
-		if (*at == '.' || *at == '/')
-			last = at;
-	}
 	if (!last || last == begin)
 		return false;
 	set_name(package, begin, (size_t)(last - begin));

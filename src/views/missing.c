@@ -196,7 +196,8 @@ const char *view_cure_text(enum view_cure cure)
 	case VIEW_CURE_NODE:
 		return "run node with --perf-basic-prof --interpreted-frames-native-stack";
 	case VIEW_CURE_JAVA:
-		return "run java with -XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit";
+		return "run java with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+		       "-XX:+DumpPerfMapAtExit";
 	case VIEW_CURE_JIT:
 		return "have the program write /tmp/perf-PID.map or a jitdump";
 	case VIEW_CURE_ADDON:

@@ -168,6 +168,10 @@ static void node(void)
 		 false},
 		{"Ljava/util/ArrayList;::grow", NULL, "[anonymous]", KIND_STANDARD, "java.util",
 		 true},
+		{"void java.nio.DirectByteBuffer.<init>(int)", NULL, "[anonymous]", KIND_STANDARD,
+		 "java.nio", true},
+		{"int Hot.touch(int)", NULL, "[anonymous]", KIND_APPLICATION, "application", true},
+		{"Interpreter", NULL, "[anonymous]", KIND_RUNTIME, "application", true},
 		{"com.shop.Cart::add", NULL, "[anonymous]", KIND_APPLICATION, "com.shop", true},
 	};
 	CHECK_ALL(examples);
