@@ -22,7 +22,11 @@ static int find(const struct report *report, struct view *view, struct view_call
 		return tm_fail(err, -EINVAL,
 			       "the section 'callers' is about one function: name it with "
 			       "--function NAME");
-	return view_callers_new(report->data, name, view->order, callers, err);
+	struct tm_error why = {0};
+	int code = view_callers_new(report->data, name, view->order, callers, &why);
+	if (code == -ENOENT)
+		return tm_fail(err, code, "%s; '--group function' lists those that are", why.text);
+	return code ? tm_fail(err, code, "%s", why.text) : 0;
 }
 
 static void put_part(const struct report *report, struct out *out, const struct view *view,

@@ -126,6 +126,7 @@ def callers(t):
     result = t.tool("report", t.trace, "--function", "nobody_of_that_name")
     t.equal("exit status", result.status, 1)
     t.expect("no function called 'nobody_of_that_name'" in result.err, f"said: {result.err!r}")
+    t.expect("--group function" in result.err, f"no advice: {result.err!r}")
 
 
 @case("report/groups", "flat lists by line, package, module or allocator are wrong")
