@@ -109,6 +109,8 @@ static _Noreturn void run_here(const struct tap_case *one)
 	exit(atomic_load(&failures) ? EXIT_FAILED : 0);
 }
 
+enum { LOOKS_EACH_S = 200 };
+
 /* Wait for the end of the case, or kill it and all that it started in its group. */
 static int wait_with_watchdog(pid_t child, unsigned seconds)
 {
@@ -121,6 +123,14 @@ static int wait_with_watchdog(pid_t child, unsigned seconds)
 		else
 			seconds = 0;
 		close(handle);
+	}
+	/* Without such handles (valgrind knows none) look every few milliseconds. */
+	for (unsigned looks = seconds * LOOKS_EACH_S; handle < 0 && looks && seconds; looks--) {
+		if (waitpid(child, &status, WNOHANG) == child) {
+			kill(-child, SIGKILL);
+			return status;
+		}
+		usleep(1000 * 1000 / LOOKS_EACH_S);
 	}
 	if (seconds)
 		kill(-child, SIGKILL);

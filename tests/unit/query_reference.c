@@ -175,11 +175,10 @@ void qref_filter_text(const struct qref_filter *filter, char *out)
 			snprintf(term, sizeof term, "%s=%llu%s..%llu%s", ranges[t->what],
 				 (unsigned long long)t->low, unit, (unsigned long long)t->high,
 				 unit);
-		(void)snprintf(joined, sizeof joined, "%s%s%s%s%s", i ? "(" : "", all,
-			       i == 0     ? ""
-			       : t->is_or ? ") or "
-					  : ") and ",
-			       t->negated ? "not " : "", term);
+		const char *join = i == 0 ? "" : t->is_or ? ") or " : ") and ";
+		if (snprintf(joined, sizeof joined, "%s%s%s%s%s", i ? "(" : "", all, join,
+			     t->negated ? "not " : "", term) >= (int)sizeof joined)
+			break; /* filters are far shorter */
 		memcpy(all, joined, sizeof all);
 	}
 	memcpy(out, all, strlen(all) + 1);
