@@ -67,7 +67,7 @@ void namer_stream_done(struct namer_stream *stream)
 		if (stream->modules[id].fd >= 0)
 			close(stream->modules[id].fd);
 	}
-	for (size_t i = 0; i < stream->early_count; i++) {
+	for (size_t i = 0; stream->early && i < stream->early_count; i++) {
 		tm_free(stream->early[i].path);
 		close(stream->early[i].fd);
 	}
