@@ -213,15 +213,22 @@ static const struct section_group *find_ends(const struct trace_reader *r, uint6
 	return NULL;
 }
 
-int trace_reader_ends_facts(const struct trace_reader *r, size_t index,
-			    struct trace_ends_facts *ret)
+/* The ENDS of a block of events, or NULL. */
+static const struct section_group *ends_of(const struct trace_reader *r, size_t index)
 {
 	if (index >= section_count(&r->section, FORMAT_EVENTS))
-		return -ENOENT;
+		return NULL;
 	const struct format_block_header *events =
 		&section_group(&r->section, FORMAT_EVENTS, index)->header;
 	const struct section_group *group = find_ends(r, events->first_ordinal);
-	if (!group || group->header.count > events->count)
+	return group && group->header.count <= events->count ? group : NULL;
+}
+
+int trace_reader_ends_facts(const struct trace_reader *r, size_t index,
+			    struct trace_ends_facts *ret)
+{
+	const struct section_group *group = ends_of(r, index);
+	if (!group)
 		return -ENODATA;
 	*ret = (struct trace_ends_facts){
 		.count = group->header.count,
@@ -235,15 +242,12 @@ int trace_reader_ends_facts(const struct trace_reader *r, size_t index,
 int trace_reader_ends(struct trace_reader *r, size_t index, struct trace_old_end *rows,
 		      struct tm_error *err)
 {
-	struct trace_ends_facts facts;
-	int rc = trace_reader_ends_facts(r, index, &facts);
-	if (rc)
-		return tm_fail(err, rc, "'%s' has no ends of block %zu of events", r->source.path,
-			       index);
-	const struct section_group *group = find_ends(
-		r, section_group(&r->section, FORMAT_EVENTS, index)->header.first_ordinal);
+	const struct section_group *group = ends_of(r, index);
+	if (!group)
+		return tm_fail(err, -ENODATA, "'%s' has no ends of block %zu of events",
+			       r->source.path, index);
 	struct bytes raw = {0};
-	rc = source_load(&r->source, entry_of(r, group), &raw, err);
+	int rc = source_load(&r->source, entry_of(r, group), &raw, err);
 	if (rc == 0) {
 		const char *wrong =
 			ends_get(span_of(raw.data, raw.used), &group->header, r->stack_count, rows);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -262,6 +263,51 @@ static void unstored_events_snap(void)
 	drop(&made);
 }
 
+struct asker {
+	struct made *made;
+	uint64_t allocations[20];
+};
+
+static void ask_some(struct asker *asker)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		struct query_answer answer;
+		struct query query = {.from_ns = 1000 * (1 + 7001 * i),
+				      .to_ns = 1000 * (300000 + 9973 * i),
+				      .want = QUERY_PEAK | QUERY_KEPT};
+		if (query_ask(asker->made->section, &query, &answer, NULL))
+			return;
+		asker->allocations[i] = answer.totals.allocations + answer.totals.kept_bytes;
+		query_answer_done(&answer);
+	}
+}
+
+static void *ask_in_thread(void *ctx)
+{
+	ask_some(ctx);
+	return NULL;
+}
+
+static void threads_ask_at_once(void)
+{
+	enum { ASKERS = 4 };
+	struct made made;
+	make(&made);
+	struct asker alone = {.made = &made}, askers[ASKERS];
+	pthread_t threads[ASKERS];
+	ask_some(&alone);
+	CHECK(alone.allocations[19] > 0);
+	for (unsigned i = 0; i < ASKERS; i++) {
+		askers[i] = (struct asker){.made = &made};
+		REQUIRE(pthread_create(&threads[i], NULL, ask_in_thread, &askers[i]) == 0);
+	}
+	for (unsigned i = 0; i < ASKERS; i++) {
+		pthread_join(threads[i], NULL);
+		CHECK_MEM(askers[i].allocations, alone.allocations, sizeof alone.allocations);
+	}
+	drop(&made);
+}
+
 static void memory_may_run_out(void)
 {
 	struct made made;
@@ -290,6 +336,7 @@ static const struct tap_case cases[] = {
 	{.name = "a scan can be stopped", .run = scans_can_be_stopped},
 	{.name = "moments are read as people write them", .run = moments_are_read},
 	{.name = "ranges outside the run are answered", .run = odd_ranges_are_answered},
+	{.name = "several threads ask at once", .run = threads_ask_at_once},
 	{.name = "ranges of events that are not stored snap to slices and say so",
 	 .run = unstored_events_snap},
 	{.name = "a question without memory fails cleanly", .run = memory_may_run_out},
