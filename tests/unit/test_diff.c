@@ -68,8 +68,9 @@ static void orders(void)
 		enum diff_sort sort;
 		const char *want;
 	} sorts[] = {
-		{DIFF_SORT_CHANGE, "bacd"}, {DIFF_SORT_GROWTH, "acdb"}, {DIFF_SORT_RELATIVE, "cbad"},
-		{DIFF_SORT_BEFORE, "abdc"}, {DIFF_SORT_AFTER, "acdb"},  {DIFF_SORT_NAME, "abcd"},
+		{DIFF_SORT_CHANGE, "bacd"},   {DIFF_SORT_GROWTH, "acdb"},
+		{DIFF_SORT_RELATIVE, "cbad"}, {DIFF_SORT_BEFORE, "abdc"},
+		{DIFF_SORT_AFTER, "acdb"},    {DIFF_SORT_NAME, "abcd"},
 	};
 	for (size_t i = 0; i < 4; i++) {
 		rows[i].before.of[VIEW_ALLOCATIONS] = values[i][0];
