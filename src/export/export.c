@@ -9,7 +9,8 @@
 const struct export_format *const export_formats[] = {
 	&export_collapsed,  &export_pprof,     &export_heaptrack, &export_speedscope,
 	&export_flamegraph, &export_callgrind, &export_massif,    &export_dhat,
-	&export_csv,        &export_json,
+	&export_firefox,    &export_chrome,    &export_csv,       &export_json,
+	&export_sqlite,
 };
 const size_t export_format_count = sizeof export_formats / sizeof export_formats[0];
 

@@ -14,3 +14,6 @@ extern const struct export_format export_massif;
 extern const struct export_format export_dhat;
 extern const struct export_format export_csv;
 extern const struct export_format export_json;
+extern const struct export_format export_firefox;
+extern const struct export_format export_chrome;
+extern const struct export_format export_sqlite;

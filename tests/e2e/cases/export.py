@@ -303,13 +303,94 @@ def tables(t):
             t.expect(read(export(t, form, "--view", view).read_text()), f"{view} is empty")
 
 
+@case("export/firefox", "the Firefox Profiler refuses the file, or shows other bytes")
+def firefox(t):
+    t.record(["simple", "3"])
+    file = json.loads(export(t, "firefox").read_text())
+    thread, = file["threads"]
+    for name in ("samples", "markers", "stackTable", "frameTable", "funcTable", "resourceTable",
+                 "nativeSymbols"):
+        table = thread[name]
+        for key, column in table.items():
+            if isinstance(column, list):
+                t.equal(f"{name}.{key}: length", len(column), table["length"])
+    stacks, samples = thread["stackTable"], thread["samples"]
+    t.expect(all(prefix is None or prefix < index
+                 for index, prefix in enumerate(stacks["prefix"])), "a caller after its callee")
+
+    def names(stack):
+        while stack is not None:
+            function = thread["frameTable"]["func"][stacks["frame"][stack]]
+            yield thread["stringArray"][thread["funcTable"]["name"][function]]
+            stack = stacks["prefix"][stack]
+
+    got = {tuple(names(stack))[:2]: weight
+           for stack, weight in zip(samples["stack"], samples["weight"])}
+    t.equal("weights", got, {("simple_drop", "main"): DROPPED, ("simple_keep", "main"): KEPT})
+    t.equal("unit", samples["weightType"], "bytes")
+    counter = file["counters"][0]["sampleGroups"][0]["samples"]
+    t.equal("the curve ends with what is unfreed", sum(counter["count"]), KEPT)
+    t.equal("calls", sum(counter["number"]), 300)
+
+
+@case("export/chrome", "Perfetto and chrome://tracing show other curves")
+def chrome(t):
+    t.record(["page"])
+    report = t.report()
+    file = json.loads(export(t, "chrome").read_text())
+    live = [event["args"]["value"] for event in file["traceEvents"]
+            if event["ph"] == "C" and event["name"] == "live bytes"]
+    t.equal("peak of the curve", max(live), report["peak_bytes"])
+    t.equal("end of the curve", live[-1], report["unfreed_bytes"])
+    times = [event["ts"] for event in file["traceEvents"]
+             if event["ph"] == "C" and event["name"] == "live bytes"]
+    t.expect(times == sorted(times), "time goes back")
+    named = {event["args"]["name"] for event in file["traceEvents"]
+             if event["name"] == "thread_name"}
+    t.equal("threads", named, {"page"})
+    frames = file["stackFrames"]
+    weights = {frames[one["sf"]]["name"]: one["weight"] for one in file["samples"]}
+    t.equal("cache_insert", weights["cache_insert"], CACHED)
+    t.equal("markup", weights[MARKUP], MARKED)
+    t.equal("sum", sum(weights.values()), report["peak_bytes"])
+    leaf = next(one for one in frames.values() if one["name"] == "cache_insert")
+    t.equal("caller", frames[leaf["parent"]]["name"], "main")
+
+
+@case("export/sqlite", "the database has other rows than the trace")
+def sqlite(t):
+    t.record(["page"])
+    report = t.report()
+    database = export(t, "sqlite", name="page.db")
+
+    def ask(question):
+        return [line.split("|") for line in judge(t, "sqlite3", database, question).splitlines()]
+
+    t.equal("sound", ask("pragma integrity_check"), [["ok"]])
+    t.equal("unfreed", ask("select count(*), sum(bytes) from blocks where end_ns is null"),
+            [[str(report["unfreed_allocations"]), str(report["unfreed_bytes"])]])
+    t.equal("blocks", ask("select count(*) from blocks"), [[str(report["allocations"])]])
+    t.equal("stacks", ask("select sum(peak_bytes), sum(allocations) from stacks"),
+            [[str(report["peak_bytes"]), str(report["allocations"])]])
+    t.equal("joined", ask("select count(*), sum(b.bytes) from blocks b join stacks s using(stack) "
+                          "where s.site = 'cache_insert'"), [["400", str(CACHED)]])
+    t.equal("frames", ask("select f.function from stack_frames s join frames f using(frame) "
+                          "where s.stack = (select stack from stacks where site='cache_insert') "
+                          "order by depth limit 2"), [["cache_insert"], ["main"]])
+    t.equal("peak", ask("select max(max_live_bytes) from timeline"), [[str(report["peak_bytes"])]])
+    t.equal("threads", ask("select count(*) from threads"), [["2"]])
+    t.expect(any("/libc.so" in row[0] for row in ask("select path from modules")), "no libc")
+    refused = t.tool("export", t.trace, "-f", "sqlite", "-o", "-")
+    t.equal("to standard output", refused.status, 2)
+
+
 @case("export/command", "mistakes go unnoticed, or a file is lost")
 def command(t):
     t.record(["simple", "3"])
     listed = t.tool("export", "--format", "list")
     names = [line.split()[0] for line in listed.out.splitlines()]
     for name in ("collapsed", "pprof", "heaptrack", "speedscope", "flamegraph", "callgrind",
-                 "massif", "dhat", "csv", "json"):
+                 "massif", "dhat", "firefox", "chrome", "csv", "json", "sqlite"):
         t.expect(name in names, f"'{name}' is not listed: {names}")
     t.equal("each has a line of help", all(len(line.split()) > 3
                                            for line in listed.out.splitlines()), True)
