@@ -79,6 +79,7 @@ static int write_loaded(const struct export_options *options, struct report *rep
 	struct progress progress;
 	const struct view_mode *mode = report_mode(report);
 	struct export_input input = {
+		.path = report->path,
 		.facts = &report->input,
 		.data = report->data,
 		.section = report->query,

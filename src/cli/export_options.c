@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/args.h"
+#include "cli/export_page.h"
 #include "cli/fold.h"
 
 enum {
@@ -48,10 +49,24 @@ static const struct args_option options[] = {
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0] };
 
+/* Number `index` of all formats; NULL at the end. */
+static const struct export_format *format_at(size_t index)
+{
+	if (index < export_format_count)
+		return export_formats[index];
+	return index == export_format_count ? &export_page : NULL;
+}
+
+static void print_formats(const char *before)
+{
+	const struct export_format *format;
+	for (size_t i = 0; (format = format_at(i)); i++)
+		printf("%s%-10s  %s\n", before, format->name, format->help);
+}
+
 void export_print_formats(void)
 {
-	for (size_t i = 0; i < export_format_count; i++)
-		printf("%-10s  %s\n", export_formats[i]->name, export_formats[i]->help);
+	print_formats("");
 }
 
 void export_print_help(void)
@@ -65,8 +80,7 @@ void export_print_help(void)
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
 	puts("\nFormats:");
-	for (size_t i = 0; i < export_format_count; i++)
-		printf("  %-10s  %s\n", export_formats[i]->name, export_formats[i]->help);
+	print_formats("  ");
 }
 
 static bool complain(const char *sentence)
@@ -78,13 +92,16 @@ static bool complain(const char *sentence)
 static bool parse_format(struct export_options *o, const char *value)
 {
 	o->list = !strcmp(value, "list");
-	o->format = export_find(value);
+	const struct export_format *format;
+	for (size_t i = 0; (format = format_at(i)); i++)
+		if (!strcmp(format->name, value))
+			o->format = format;
 	if (o->list || o->format)
 		return true;
 	fprintf(stderr, "tidemark export: there is no format '%s'", value);
-	for (size_t i = 0; i < export_format_count; i++)
-		if (args_is_near(value, export_formats[i]->name))
-			fprintf(stderr, "; did you mean '%s'", export_formats[i]->name);
+	for (size_t i = 0; (format = format_at(i)); i++)
+		if (args_is_near(value, format->name))
+			fprintf(stderr, "; did you mean '%s'", format->name);
 	fputs(". '--format list' shows all.\n", stderr);
 	return false;
 }

@@ -315,6 +315,25 @@ export const cases = [
 		},
 	},
 	{
+		name: "saved",
+		async run({ page, saved, check, shot }) {
+			for (const view of ["overview", "flame", "tree", "functions", "charts", "sizes", "lifetimes", "threads", "modules"]) {
+				await page.goto(saved + "?view=" + view);
+				await page.waitForSelector(".badge");
+				await page.waitForTimeout(120);
+				const said = await text(page, "main");
+				check(/cache_insert|main|page/.test(said) || (await page.$("canvas.flame")), `${view} is empty: ${said.slice(0, 100)}`);
+			}
+			await page.goto(saved + "?view=functions&mode=allocated&cost=blocks");
+			await page.waitForSelector(".vt-body .vt-row");
+			check((await rows(page)).some((row) => row.includes("parse_line") && row.includes("3.00 k")), "sorted by another figure: " + (await rows(page)).join(" | "));
+			await page.goto(saved + "?view=blocks");
+			await page.waitForSelector("main .empty");
+			check((await text(page, "main")).includes("tidemark serve"), "what is not there is not explained");
+			await shot("saved");
+		},
+	},
+	{
 		name: "filter", expectsErrors: true,
 		async run({ page, open, check, shot }) {
 			await open("?view=functions&mode=allocated");

@@ -38,6 +38,9 @@ mkdirSync(shots, { recursive: true });
 execFileSync("make", ["-s", "-C", "tests/targets", `OUT=${join(build, "targets")}`, join(build, "targets/page")], { stdio: "inherit" });
 const trace = join(folder, "page.tide");
 execFileSync(join(build, "tidemark"), ["run", "-q", "-o", trace, "--", join(build, "targets/page")], { stdio: ["ignore", "ignore", "inherit"] });
+const savedPath = join(folder, "page.html");
+execFileSync(join(build, "tidemark"), ["export", trace, "--format", "html", "-o", savedPath], { stdio: ["ignore", "ignore", "inherit"] });
+const saved = "file://" + savedPath;
 const { server, address } = await startServer(trace);
 const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu"] });
 
@@ -51,7 +54,7 @@ for (const [i, one] of chosen.entries()) {
 	page.on("pageerror", (error) => problems.push("an error on the page: " + error.message));
 	page.on("console", (message) => message.type() === "error" && !one.expectsErrors && problems.push("on the console: " + message.text()));
 	page.on("dialog", (dialog) => { problems.push("a script of the trace ran"); void dialog.dismiss(); });
-	page.on("request", (request) => !request.url().startsWith(address) && !/^(data|blob):/.test(request.url()) && problems.push("a request left the machine: " + request.url()));
+	page.on("request", (request) => !request.url().startsWith(address) && !request.url().startsWith(saved) && !/^(data|blob):/.test(request.url()) && problems.push("a request left the machine: " + request.url()));
 	page.setDefaultTimeout(15000);
 	const check = (good, sentence) => { if (!good) problems.push(sentence); };
 	const open = async (query = "") => {
@@ -60,7 +63,7 @@ for (const [i, one] of chosen.entries()) {
 	};
 	const shot = (name) => page.screenshot({ path: join(shots, name + ".png") });
 	try {
-		await one.run({ page, open, check, shot, address, trace });
+		await one.run({ page, open, check, shot, saved });
 	} catch (error) {
 		problems.push(String(error.message ?? error).split("\n").slice(0, 12).join(" | "));
 		await shot("failed-" + one.name).catch(() => {});

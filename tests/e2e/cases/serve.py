@@ -438,3 +438,27 @@ def analyze(t):
     result = t.tool("--analyze", t.trace)
     t.equal("without a display", result.status, 0)
     t.expect("simple_drop" in result.out, f"no report: {result.out[:300]}")
+
+
+@case("serve/saved", "the page as one file lacks figures, or runs what a name says")
+def saved(t):
+    t.record(["page"])
+    out = t.folder / "page.html"
+    result = t.tool("export", t.trace, "--format", "html", "-o", out)
+    if "without its page" in result.err:
+        t.skip("built without the page")
+    t.need(result.status == 0, f"export: {result.status}: {result.err}")
+    text = out.read_text()
+    data = re.search(r'id="tidemark-saved">(.*?)</script>', text, re.S)[1]
+    t.expect("<" not in data, "a name of the trace can end the element")
+    answers = json.loads(data)
+    t.equal("allocations", answers["summary"]["allocations"],
+            t.report()["allocations"])
+    tree = answers["tree direction=top_down order=peak_bytes"]
+    t.equal("peak", tree["value"][0], answers["summary"]["peak_bytes"])
+    names = {row["function"] for row in answers["functions group=function"]["rows"]}
+    t.expect("<img src=x onerror=alert(1)>" in names, f"names: {sorted(map(str, names))}")
+    t.expect(not re.search(r'(src|href)="https?:', text), "it loads something from elsewhere")
+    t.expect(out.stat().st_size < 20_000_000, f"{out.stat().st_size} bytes")
+    part = t.tool("export", t.trace, "--format", "html", "--to", "50%", "-o", t.folder / "p.html")
+    t.expect(part.status == 2 and "whole run" in part.err, f"a part: {part.status} {part.err}")
