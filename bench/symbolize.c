@@ -63,6 +63,8 @@ static void print_all(const struct symbols_request *requests, size_t count,
 		for (; at < result->count && result->symbols[at].address == requests[i].address;
 		     at++) {
 			const struct trace_symbol *symbol = &result->symbols[at];
+			if (symbol->inlined == TRACE_INLINED_CALLEE)
+				continue; /* the peers do not tell whom a call is to */
 			fputs_unlocked(symbol->function, stdout);
 			putc_unlocked('\n', stdout);
 			fputs_unlocked(symbol->file ? symbol->file : "??", stdout);

@@ -449,6 +449,9 @@ static size_t add_callee(struct lines *lines, struct part *part, struct strpool 
 	const char *name = name_of(lines, part, strings, &callee, &is_plain);
 	if (!name)
 		return 0;
+	struct value origin = die_value(&callee, DW_AT_abstract_origin);
+	if (!number_of(&callee, DW_AT_decl_line) && origin.form)
+		(void)!die_follow(part->body, &origin, &callee);
 	answer->frames[0] = (struct symbols_frame){
 		.function = name,
 		.file = path_of(part, strings, number_of(&callee, DW_AT_decl_file)),

@@ -274,7 +274,7 @@ size_t scopes_search(struct unit *unit, uint64_t function, uint64_t address, uin
 	if (!walk_begin(&walk, unit, function))
 		return 0;
 	while (found < max && walk_next(&walk, &die, &depth)) {
-		/* What contains the address has no second one beside it. */
+		/* What is inlined there has no second one beside it; blocks may overlap. */
 		if (depth <= inside && depth > 0)
 			break;
 		if (depth == 0 || (skip_below && depth > skip_below))
@@ -286,14 +286,14 @@ size_t scopes_search(struct unit *unit, uint64_t function, uint64_t address, uin
 		    return_address(&die, &return_pc) && return_pc == address + 1)
 			*ret_call = die.offset;
 		bool enter = holds_scopes(tag);
-		if (enter && die.abbrev->has_code) {
+		if (enter && die.abbrev->has_code)
 			enter = die_ranges(&die, covers, &probe) != 0;
-			inside = enter ? depth : inside;
-		} else if (tag == DW_TAG_inlined_subroutine) {
+		else if (tag == DW_TAG_inlined_subroutine)
 			enter = false;
-		}
-		if (enter && tag == DW_TAG_inlined_subroutine)
+		if (enter && tag == DW_TAG_inlined_subroutine) {
 			ret_dies[found++] = die.offset;
+			inside = depth;
+		}
 		if (!enter && die.abbrev->has_children && !walk_over(&walk, &die))
 			skip_below = depth;
 	}
