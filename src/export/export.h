@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct export_input { /* all borrowed */
+struct export_input {     /* all borrowed */
 	const char *path; /* of the trace file */
 	const struct view_input *facts;
 	const struct view_data *data; /* of what was chosen, folded */

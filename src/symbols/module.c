@@ -273,6 +273,15 @@ static bool is_mangled(const char *name)
 	return name && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
 }
 
+static void say_budget(struct module_set *set)
+{
+	if (!set->budget_said && set->options.warn)
+		set->options.warn(set->options.warn_ctx,
+				  "reading debug information took too long and was ended: some "
+				  "functions have no lines. 'tidemark symbolize' reads the rest");
+	set->budget_said = true;
+}
+
 size_t module_lookup(struct module_set *set, struct symbols_module *module, uint64_t elf_address,
 		     struct symbols_frame frames[SYMBOLS_CHAIN_MAX])
 {
@@ -280,6 +289,8 @@ size_t module_lookup(struct module_set *set, struct symbols_module *module, uint
 	uint8_t source = TRACE_SYM_NONE;
 	if (module->lines)
 		lines_find(module->lines, set->strings, elf_address, &answer);
+	if (module->lines && !set->budget_ns)
+		say_budget(set);
 	const char *mangled = !answer.count || answer.is_plain
 				      ? find_in_tables(module, elf_address, &source)
 				      : NULL;
