@@ -60,3 +60,7 @@ int api_diff(struct call *call, struct tm_error *err);
 
 /* api_source.c */
 int api_source(struct call *call, struct tm_error *err);
+
+/* api_export.c */
+int api_export(struct call *call, struct tm_error *err);
+bool api_export_head(const struct request *request, struct answer *answer);

@@ -132,7 +132,10 @@ static ssize_t send_piece(void *ctx, uint64_t position, char *buffer, size_t roo
 {
 	(void)position;
 	size_t bytes = pipe_read(ctx, buffer, room);
-	return bytes ? (ssize_t)bytes : MHD_CONTENT_READER_END_OF_STREAM;
+	if (bytes)
+		return (ssize_t)bytes;
+	return pipe_has_failed(ctx) ? MHD_CONTENT_READER_END_WITH_ERROR
+				    : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 static void stop_reading(void *ctx)
@@ -266,6 +269,8 @@ static enum MHD_Result send_stream(struct http *http, struct MHD_Connection *con
 				   uint64_t began_ns)
 {
 	struct answer answer = {.type = route->type};
+	if (route->head)
+		route->head(request, &answer);
 	struct MHD_Response *response = start_stream(http, route, request);
 	if (!response) {
 		answer_fail(&answer, 503, "There is no memory for this answer now.");
@@ -308,7 +313,9 @@ static enum MHD_Result answer_request(struct http *http, struct MHD_Connection *
 		page_answer(path, header(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING), &answer);
 	} else {
 		const struct route *route = find_route(path, &request, &answer);
-		if (route && route->streams && !strcmp(method, "GET"))
+		/* What has no head is answered in one piece: with a status that says so. */
+		if (route && route->streams && !strcmp(method, "GET") &&
+		    (!route->head || route->head(&request, &answer)))
 			return send_stream(http, connection, route, &request, began_ns);
 		if (route)
 			run_route(http, route, &request, &answer);

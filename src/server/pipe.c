@@ -12,7 +12,7 @@ enum { ROOM_BYTES = 256 * 1024 };
 struct pipe_out {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool writer_gone, reader_gone;
+	bool writer_gone, reader_gone, failed;
 	size_t first, count; /* a ring */
 	char data[ROOM_BYTES];
 };
@@ -107,4 +107,19 @@ bool pipe_is_left(struct pipe_out *pipe)
 	bool left = pipe->reader_gone;
 	pthread_mutex_unlock(&pipe->lock);
 	return left;
+}
+
+void pipe_fail(struct pipe_out *pipe)
+{
+	pthread_mutex_lock(&pipe->lock);
+	pipe->failed = true;
+	pthread_mutex_unlock(&pipe->lock);
+}
+
+bool pipe_has_failed(struct pipe_out *pipe)
+{
+	pthread_mutex_lock(&pipe->lock);
+	bool failed = pipe->failed;
+	pthread_mutex_unlock(&pipe->lock);
+	return failed;
 }

@@ -99,6 +99,12 @@ static const struct request_rule blocks_rules[] = {
 	{.name = "limit", .kind = REQUEST_NUMBER, .help = "blocks, 200; 0 = all"},
 };
 
+static const struct request_rule export_rules[] = {
+	ORDER_RULE,
+	{.name = "view", .help = "of csv and json: stacks, functions, timeline, blocks ..."},
+	{.name = "limit", .kind = REQUEST_NUMBER, .help = "the largest stacks or rows; 0 = all"},
+};
+
 #define RULES(table) .rules = table, .rule_count = sizeof table / sizeof table[0]
 
 const struct route route_list[] = {
@@ -187,5 +193,13 @@ const struct route route_list[] = {
 	 .selects = true,
 	 .streams = true,
 	 .handle = api_blocks},
+	{.path = "/traces/{trace}/export/{item}",
+	 .help = "A file for another tool: collapsed, pprof, heaptrack, speedscope ...",
+	 RULES(export_rules),
+	 .selects = true,
+	 .streams = true,
+	 .type = "application/octet-stream",
+	 .head = api_export_head,
+	 .handle = api_export},
 };
 const size_t route_count = sizeof route_list / sizeof route_list[0];

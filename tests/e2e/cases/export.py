@@ -428,3 +428,26 @@ def command(t):
                            t.trace, "-f", "collapsed"], stderr=subprocess.PIPE, text=True,
                           env=t.environment())
     t.equal("status of a full disk", full.returncode, 1)
+
+
+@case("export/serve", "downloads of the page are not what the command writes")
+def downloads(t):
+    from cases.serve import Server
+    t.record(["simple", "3"])
+    with Server(t, t.trace) as server:
+        root = "/api/v1/traces/last/export"
+        for form in ("collapsed", "pprof", "speedscope", "flamegraph", "callgrind", "massif",
+                     "dhat", "firefox", "chrome", "csv", "json"):
+            wanted = export(t, form).read_bytes()
+            status, headers, body = server.request(f"{root}/{form}?mode=peak")
+            t.equal(f"{form}: status", status, 200)
+            t.expect(headers["Content-Disposition"].startswith("attachment;"),
+                     f"{form}: {headers['Content-Disposition']}")
+            t.expect(body == wanted, f"{form}: {len(body)} bytes, the command has {len(wanted)}")
+        packed = t.folder / "served.zst"
+        packed.write_bytes(server.request(f"{root}/heaptrack")[2])
+        heaptrack_totals(t, judge(t, "heaptrack_print", packed), t.report())
+        kept = server.request(f"{root}/collapsed?mode=live&filter=function:simple_keep")[2]
+        t.expect(kept.decode().endswith(f";simple_keep {KEPT}\n"), f"filtered: {kept}")
+        server.fails(f"{root}/nothing", 404, "there is no format")
+        server.fails(f"{root}/sqlite", 404, "there is no format")
