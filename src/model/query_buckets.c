@@ -58,6 +58,18 @@ int buckets_add(struct bucket_set *set, uint32_t stack_id, uint32_t bucket, uint
 	return 0;
 }
 
+int buckets_merge(struct bucket_set *set, const struct bucket_set *from)
+{
+	int rc = 0;
+	for (size_t i = 0; i < from->room && !rc; i++) {
+		const struct bucket_cell *cell = &from->cells[i];
+		if (cell->key)
+			rc = buckets_add(set, (uint32_t)((cell->key - 1) >> 8),
+					 (cell->key - 1) & 0xff, cell->count);
+	}
+	return rc;
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct query_bucket *x = a, *y = b;
