@@ -86,6 +86,10 @@ static int write_loaded(const struct export_options *options, struct report *rep
 		.filter = report->bound,
 		.from_ns = report->is_asked ? report->answer.from_ns : 0,
 		.to_ns = report->is_asked ? report->answer.to_ns : query_duration_ns(report->query),
+		.first_event = report->is_asked ? report->answer.first_event : 0,
+		.end_event = report->is_asked
+				     ? report->answer.first_event + report->answer.event_count
+				     : UINT64_MAX,
 		.is_part = report->is_part,
 		.mode = mode,
 		.cost = options->has_cost ? options->cost : mode->bytes,

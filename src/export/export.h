@@ -24,7 +24,8 @@ struct export_input {     /* all borrowed */
 	struct query_section *section;
 	const struct filter_bound *filter; /* NULL: all blocks */
 	uint64_t from_ns, to_ns;
-	bool is_part; /* a range or a filter was chosen */
+	uint64_t first_event, end_event; /* ordinals of the range; whole: 0, UINT64_MAX */
+	bool is_part;                    /* a range or a filter was chosen */
 	const struct view_mode *mode;
 	enum view_figure cost; /* what formats with one figure per stack show */
 	uint64_t limit;        /* the largest so many stacks or rows; 0 = all */

@@ -15,7 +15,7 @@
 
 /* One transaction into a new file that appears whole or not at all: no journal is needed. */
 static const char schema[] =
-	"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-16384;"
+	"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-4096;"
 	"BEGIN;"
 	"CREATE TABLE info(key TEXT PRIMARY KEY, value);"
 	"CREATE TABLE frames(frame INTEGER PRIMARY KEY, function TEXT, module TEXT, file TEXT, "

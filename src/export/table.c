@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "export/blocks.h"
 #include "export/rows.h"
 
-enum { POINTS = 1000, PAGE_BLOCKS = 1 << 18 };
+enum { POINTS = 1000, ORDERED_MAX = 1 << 16 };
 
 struct table {
 	const struct export_input *input;
@@ -16,7 +17,7 @@ struct table {
 	struct table_value values[TABLE_COLUMNS_MAX];
 	size_t count;
 	struct text text; /* of a value that is made */
-	uint64_t blocks, last_block;
+	uint64_t block_count;
 };
 
 static void add_number(struct table *t, uint64_t number)
@@ -193,6 +194,8 @@ static int run_timeline(struct table *t, struct tm_error *err)
 static int put_block(void *ctx, const struct query_block *block)
 {
 	struct table *t = ctx;
+	if (t->input->limit && t->block_count++ >= t->input->limit)
+		return 0;
 	char address[24];
 	snprintf(address, sizeof address, "0x%" PRIx64, block->address);
 	add_number(t, block->block_id);
@@ -205,12 +208,10 @@ static int put_block(void *ctx, const struct query_block *block)
 	add_number(t, block->stack_id);
 	add_text(t, view_site_name(t->input->data, block->stack_id));
 	add_number(t, block->is_temporary);
-	t->blocks++;
-	t->last_block = block->block_id;
 	return end_row(t);
 }
 
-/* A scan keeps what it has found until it is over, so that is bounded: page by page. */
+/* So many as were asked for come in the order of their allocation, all in that of their end. */
 static int run_blocks(struct table *t, struct tm_error *err)
 {
 	static const char *const names[] = {"block",  "address",   "bytes",       "birth_ns",
@@ -223,26 +224,24 @@ static int run_blocks(struct table *t, struct tm_error *err)
 		     {VIEW_FREED_BYTES, QUERY_BLOCKS_FREED},
 		     {VIEW_SURVIVING_BYTES, QUERY_BLOCKS_KEPT},
 		     {VIEW_UNFREED_BYTES, QUERY_BLOCKS_LIVE}};
-	struct query_blocks_options options = {
-		.from_ns = t->input->from_ns,
-		.to_ns = t->input->to_ns,
-		.mode = QUERY_BLOCKS_ALL,
-		.filter = t->input->filter,
-		.progress = t->input->progress,
-	};
+	enum query_blocks_mode mode = QUERY_BLOCKS_ALL;
 	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
 		if (t->input->mode->bytes == modes[i].bytes)
-			options.mode = modes[i].mode;
+			mode = modes[i].mode;
+	const struct query_blocks_options options = {
+		.from_ns = t->input->from_ns,
+		.to_ns = t->input->to_ns,
+		.mode = mode,
+		.filter = t->input->filter,
+		.limit = t->input->limit,
+		.progress = t->input->progress,
+	};
 	int code = begin(t, names, false, false);
-	uint64_t before, wanted = t->input->limit ? t->input->limit : UINT64_MAX;
-	do {
-		before = t->blocks;
-		options.limit = wanted - before < PAGE_BLOCKS ? wanted - before : PAGE_BLOCKS;
-		if (!code)
-			code = query_blocks(t->input->section, &options, put_block, t, err);
-		options.first_block_id = t->last_block + 1;
-	} while (!code && t->blocks < wanted && t->blocks - before == PAGE_BLOCKS);
-	return code;
+	if (code)
+		return code;
+	return t->input->limit && t->input->limit <= ORDERED_MAX
+		       ? query_blocks(t->input->section, &options, put_block, t, err)
+		       : blocks_run(t->input, mode, put_block, t, err);
 }
 
 /* ---- threads, modules ---- */

@@ -50,7 +50,7 @@ static int watch_client(void *ctx, uint64_t done, uint64_t total)
 
 /* Views of its own, so that a slow client holds up nobody; the facts are locked. */
 static int make_data(const struct call *call, const struct selection *selection,
-		     struct view_data **ret_data, struct tm_error *err)
+		     struct export_input *input, struct view_data **ret_data, struct tm_error *err)
 {
 	const struct query query = {
 		.from_ns = selection->from_ns,
@@ -66,6 +66,8 @@ static int make_data(const struct call *call, const struct selection *selection,
 	code = query_ask(call->facts->section, &query, &answer, err);
 	if (!code) {
 		code = view_data_select(data, &answer, err);
+		input->first_event = answer.first_event;
+		input->end_event = answer.first_event + answer.event_count;
 		query_answer_done(&answer);
 	}
 	if (!code && selection->fold)
@@ -78,7 +80,8 @@ static int make_data(const struct call *call, const struct selection *selection,
 }
 
 static int send_export(struct call *call, const struct selection *selection,
-		       const struct view_data *data, struct tm_error *err)
+		       const struct export_input *range, const struct view_data *data,
+		       struct tm_error *err)
 {
 	const struct export_format *format = export_find(call->request->item);
 	struct download download = {.answer = call->answer};
@@ -89,6 +92,8 @@ static int send_export(struct call *call, const struct selection *selection,
 		.filter = selection->bound,
 		.from_ns = selection->from_ns,
 		.to_ns = selection->to_ns,
+		.first_event = range->first_event,
+		.end_event = range->end_event,
 		.is_part = !selection->is_whole,
 		.mode = selection->mode,
 		.cost = api_order(call, selection),
@@ -117,6 +122,7 @@ int api_export(struct call *call, struct tm_error *err)
 {
 	struct selection selection;
 	struct view_data *data = NULL;
+	struct export_input range = {0};
 	const struct export_format *format = export_find(call->request->item);
 	if (!format || !format->write)
 		return tm_fail(err, -ENOENT,
@@ -126,14 +132,14 @@ int api_export(struct call *call, struct tm_error *err)
 	shown_lock(call->facts);
 	int code = selection_init(&selection, call, err);
 	if (!code) {
-		code = make_data(call, &selection, &data, err);
+		code = make_data(call, &selection, &range, &data, err);
 		if (code)
 			selection_done(&selection);
 	}
 	shown_unlock(call->facts);
 	if (code)
 		return code;
-	code = send_export(call, &selection, data, err);
+	code = send_export(call, &selection, &range, data, err);
 	view_data_free(data);
 	selection_done(&selection);
 	return code;
