@@ -51,7 +51,7 @@ static inline uint64_t cursor_uint(struct cursor *cursor, unsigned bytes)
 	if (cursor_left(cursor) >= sizeof value) { /* one load */
 		memcpy(&value, cursor->at, sizeof value);
 		value = bytes == 8 ? value : value & ((1ull << 8 * bytes) - 1);
-	} else if (bytes <= cursor_left(cursor)) {
+	} else if (cursor->at && bytes <= cursor_left(cursor)) {
 		memcpy(&value, cursor->at, bytes);
 	} else {
 		cursor_fail(cursor);

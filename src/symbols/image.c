@@ -63,7 +63,7 @@ static enum image_section section_of(const char *name, bool split, bool *ret_old
 static bool note_old_packing(struct image_part *part)
 {
 	uint64_t plain;
-	if (part->bytes < 12 || memcmp(part->data, "ZLIB", 4) != 0)
+	if (!part->data || part->bytes < 12 || memcmp(part->data, "ZLIB", 4) != 0)
 		return false;
 	memcpy(&plain, part->data + 4, 8);
 	part->packing = PACKED_ZLIB;
@@ -104,7 +104,7 @@ static void note_section(struct image *image, const GElf_Shdr *header, enum imag
 	if (part->packing)
 		part->data = NULL;
 	else
-		part->is_terminated = part->bytes && !part->data[part->bytes - 1];
+		part->is_terminated = part->data && part->bytes && !part->data[part->bytes - 1];
 }
 
 int image_open(struct image *image, const struct elffile *file, bool split, uint64_t max_bytes)

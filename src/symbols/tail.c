@@ -45,7 +45,7 @@ static void load_instances(struct tail *tail, struct unit *unit, const struct fu
 			tail->instances[tail->instance_count++] =
 				(struct tail_instance){.origin = origin.offset, .die = die.offset};
 	}
-	if (tail->instance_count)
+	if (tail->instances && tail->instance_count)
 		qsort(tail->instances, tail->instance_count, sizeof *tail->instances, by_origin);
 }
 
