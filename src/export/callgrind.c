@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "export/formats.h"
 #include "export/rows.h"
 #include "export/strings.h"
@@ -228,7 +229,7 @@ static int write_callgrind(const struct export_input *input, struct outlet *outl
 	for (uint32_t i = 0; !code && i < rows.count; i++)
 		code = add_stack(&c, i, rows.list[i]);
 	if (!code) {
-		qsort_r(c.edges, c.count, sizeof *c.edges, by_function, (void *)input->data);
+		sort_array(c.edges, c.count, sizeof *c.edges, by_function, (void *)input->data);
 		put_head(&c, &rows);
 		code = put_edges(&c);
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/utf8.h"
 
 int export_no_memory(struct tm_error *err)
@@ -46,7 +47,7 @@ int export_rows_choose(struct export_rows *rows, const struct export_input *inpu
 	for (size_t i = 0; i < all; i++)
 		if (has_any(&have[i], figures))
 			rows->list[rows->count++] = &have[i];
-	qsort_r(rows->list, rows->count, sizeof *rows->list, by_cost, &cost);
+	sort_array(rows->list, rows->count, sizeof *rows->list, by_cost, &cost);
 	if (input->limit && rows->count > input->limit)
 		rows->count = (size_t)input->limit;
 	for (size_t i = 0; i < rows->count; i++)

@@ -65,7 +65,6 @@ static void put_tree(struct json *json, const struct diff_tree *tree)
 		put(json, NULL, value);          \
 	json_end(json)
 	COLUMN("function", json_string, tree->nodes[i].name);
-	COLUMN("kind", json_string, tree->nodes[i].kind);
 	COLUMN("parent", json_u64, tree->nodes[i].parent);
 	COLUMN("before", json_u64, tree->nodes[i].before);
 	COLUMN("after", json_u64, tree->nodes[i].after);
@@ -96,11 +95,15 @@ static int put_diff(struct call *call, struct side *before, struct side *after,
 	enum view_figure order = api_order(call, &after->selection);
 	const struct diff_order by = {.figure = order, .sort = DIFF_SORT_CHANGE};
 	struct diff *diff = NULL;
+	struct change_tree changes = {0};
 	struct diff_tree tree = {0};
 	size_t nodes = (size_t)request_number(call->request, "nodes", NODES_DEFAULT);
 	int code = diff_new(before->data, after->data, &diff, err);
 	if (!code)
-		code = diff_tree_new(before->data, after->data, order, nodes, &tree, err);
+		code = change_tree_init(&changes, diff, before->data, after->data, order, false,
+					err);
+	if (!code)
+		code = diff_tree_new(&changes, nodes, &tree, err);
 	if (!code) {
 		struct json *json = answer_json(call->answer);
 		diff_sort(diff, &by);
@@ -117,6 +120,7 @@ static int put_diff(struct call *call, struct side *before, struct side *after,
 		json_end(json);
 	}
 	diff_tree_done(&tree);
+	change_tree_done(&changes);
 	diff_free(diff);
 	return code;
 }

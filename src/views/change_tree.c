@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 struct work {
 	struct change_tree *tree;
@@ -131,7 +132,7 @@ static int link_children(struct work *k)
 		tree->nodes[i].name = tree->names.texts[k->name_of[i]];
 		order[i - 1] = (uint32_t)i;
 	}
-	qsort_r(order, tree->count - 1, sizeof *order, by_change, tree);
+	sort_array(order, tree->count - 1, sizeof *order, by_change, tree);
 	for (size_t i = 0; i + 1 < tree->count; i++) {
 		struct change_node *node = &tree->nodes[order[i]];
 		node->sibling = tree->nodes[node->parent].first_child;

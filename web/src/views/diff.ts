@@ -9,7 +9,7 @@ import { figure, go, state } from "../state";
 import { costTitle, emptyText, exactValue, say, sayError, value, type View } from "../view";
 
 interface DiffRow { function: string; state: string; before: Figures; after: Figures }
-interface DiffTree { function: string[]; kind: string[]; parent: number[]; before: number[]; after: number[]; left_out: number }
+interface DiffTree { function: string[]; parent: number[]; before: number[]; after: number[]; left_out: number }
 interface Answer { order: string; before: Found; after: Found; rows: DiffRow[]; count: number; tree: DiffTree }
 interface Box { node: number; x: number; w: number; depth: number }
 
