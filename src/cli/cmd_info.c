@@ -12,6 +12,7 @@
 #include "cli/out.h"
 #include "cli/report.h"
 #include "cli/traces.h"
+#include "views/to_json.h"
 
 enum { OPT_JSON = 1, OPT_HELP };
 
@@ -157,7 +158,7 @@ static void json_section(struct json *json, const struct facts *facts, size_t se
 	json_u64(json, "start_unix_ns", meta ? meta->start_unix_ns : 0);
 	json_bool(json, "addresses", meta && meta->addresses);
 	json_bool(json, "free_stacks", meta && meta->free_stacks);
-	json_string(json, "end", report_end_name(end ? end->cause : TRACE_END_UNKNOWN));
+	json_string(json, "end", view_end_name(end ? end->cause : TRACE_END_UNKNOWN));
 	json_u64(json, "duration_ns", duration_ns(facts));
 	json_u64(json, "events", facts->events);
 	json_u64(json, "event_blocks", facts->event_blocks);

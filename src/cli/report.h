@@ -121,14 +121,8 @@ bool report_is_attached(const struct report *report);
 
 /* ---- facts ---- */
 
-/* "exit", "signal", ...: as in docs/report-json.md. */
-const char *report_end_name(uint32_t cause);
-/* The program ended, and its status is known: the exit status, or 128 + signal. */
-bool report_exit_status(const struct trace_end *end, int *ret_status);
-/* The same as a sentence, without its full stop. */
+/* How the program ended as a sentence, without its full stop. */
 void report_end_sentence(const struct trace_end *end, char *out, size_t out_bytes);
-/* Of the signal that ended the program; 0 = none. */
-int report_signal(const struct trace_end *end);
 /* From the end of the recording, or else of the last event. */
 uint64_t report_duration_ns(const struct report *report);
 /* What is wrong with the file or with what it holds: a sentence, or NULL. */

@@ -8,125 +8,23 @@
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
 #include "cli/report_totals.h"
+#include "views/to_json.h"
 
 static void put_text(struct json *json, const char *key, const char *text)
 {
 	json_string(json, key, text && text[0] ? text : NULL);
 }
 
-static void put_start_time(struct json *json, uint64_t unix_ns)
+/* What was run, its totals, how the recording went, and what the resident set was made of. */
+static void put_facts(const struct report *report, struct json *json)
 {
-	time_t seconds = (time_t)(unix_ns / 1000000000u);
-	struct tm utc;
-	char day[64], whole[96];
-	if (!unix_ns || !gmtime_r(&seconds, &utc) ||
-	    !strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc)) {
-		json_null(json, "start_time");
-		return;
-	}
-	snprintf(whole, sizeof whole, "%s.%09" PRIu64 "Z", day, unix_ns % 1000000000u);
-	json_string(json, "start_time", whole);
-}
-
-static void put_run(const struct report *report, struct json *json)
-{
-	const struct trace_meta *meta = report->input.meta;
-	const struct trace_end *end = report->input.end;
-	int status = 0, signal_number = report_signal(end);
-	bool ended = report_exit_status(end, &status);
-	put_text(json, "program", meta->program);
-	put_text(json, "command", meta->command);
-	json_u64(json, "pid", meta->pid);
-	put_start_time(json, meta->start_unix_ns);
-	json_u64(json, "duration_ns", report_duration_ns(report));
-	put_text(json, "mode", meta->mode);
-	json_string(json, "end", report_end_name(end->cause));
-	put_json_known(json, "exit_status", ended, (uint64_t)status);
-	put_json_known(json, "signal", signal_number > 0, (uint64_t)signal_number);
-	json_u64(json, "threads", report->input.thread_count);
-}
-
-static void put_totals(const struct report *report, struct json *json)
-{
-	const struct model_totals *totals = &report->totals;
-	bool sampled = totals->peak_rss_bytes > 0;
-	json_u64(json, "allocations", totals->allocations);
-	json_u64(json, "frees", totals->frees);
-	json_u64(json, "allocated_bytes", totals->allocated_bytes);
-	json_u64(json, "temporary_allocations", totals->temporary);
-	json_u64(json, "peak_bytes", totals->peak_bytes);
-	json_u64(json, "peak_allocations", totals->peak_blocks);
-	json_u64(json, "peak_time_ns", totals->peak_time_ns);
-	json_u64(json, "unfreed_allocations", totals->live_blocks);
-	json_u64(json, "unfreed_bytes", totals->live_bytes);
-	json_u64(json, "inherited_allocations", report->input.meta->inherited_blocks);
-	json_u64(json, "inherited_bytes", report->input.meta->inherited_bytes);
-	json_u64(json, "failed_allocations", totals->failed);
-	json_u64(json, "freed_unseen", totals->freed_unseen);
-	json_u64(json, "freed_older", totals->freed_older);
-	put_json_known(json, "peak_rss_bytes", sampled, totals->peak_rss_bytes);
-	put_json_known(json, "peak_rss_time_ns", sampled, totals->peak_rss_time_ns);
-	json_u64(json, "mapped_peak_bytes", totals->mapped_peak_bytes);
-	json_u64(json, "reserved_peak_bytes", totals->reserved_peak_bytes);
-	json_u64(json, "file_mapped_peak_bytes", totals->file_mapped_peak_bytes);
-	json_u64(json, "brk_peak_bytes", totals->brk_peak_bytes);
-	json_bool(json, "saturated", totals->saturated);
-	json_u64(json, "stacks", totals->stacks);
-	json_u64(json, "events", totals->events);
-}
-
-static void put_recording(const struct report *report, struct json *json)
-{
-	const struct trace_meta *meta = report->input.meta;
-	const struct trace_end *end = report->input.end;
-	json_u64(json, "lost_events", end->lost_events);
-	json_u64(json, "events_not_stored", end->events_not_stored);
-	json_u64(json, "cut_stacks", end->cut_stacks);
-	json_u64(json, "frame_pointer_frames", end->fp_frames);
-	json_u64(json, "waited_ns", end->waited_ns);
-	json_u64(json, "agent_bytes", end->agent_bytes);
-	json_u64(json, "collector_cpu_ns", end->collector_cpu_ns);
-	json_u64(json, "collector_bytes", end->collector_bytes);
-	json_u64(json, "children_not_recorded", end->children_not_recorded);
-	put_text(json, "note", end->note);
+	view_json_run(json, &report->input, &report->totals);
+	view_json_totals(json, &report->input, &report->totals);
+	view_json_recording(json, &report->input);
 	put_text(json, "warning", report_warning(report));
-	put_text(json, "tool_version", meta->tool_version);
-	put_text(json, "source", meta->source);
-	put_text(json, "host", meta->host);
 	json_u64(json, "section", report->section);
 	json_u64(json, "section_count", report->section_count);
-}
-
-/* With one decimal, rounded down: 100 means all of it. */
-static double percent_of(uint64_t part, uint64_t whole)
-{
-	uint64_t tenths = (uint64_t)((double)part / (double)whole * 1000);
-	return (double)tenths / 10;
-}
-
-static void put_rss(const struct view_rss *rss, struct json *json)
-{
-	if (!rss->known) {
-		json_null(json, "rss");
-		return;
-	}
-	json_begin_object(json, "rss");
-	json_u64(json, "rss_bytes", rss->rss_bytes);
-	json_u64(json, "heap_bytes", rss->heap_bytes);
-	json_u64(json, "mapped_bytes", rss->mapped_bytes);
-	json_u64(json, "agent_bytes", rss->agent_bytes);
-	json_i64(json, "rest_bytes", rss->rest_bytes);
-	bool known = rss->anonymous_bytes > 0;
-	put_json_known(json, "anonymous_bytes", known, rss->anonymous_bytes);
-	put_json_known(json, "explained_bytes", known, rss->explained_bytes);
-	if (known)
-		json_double(json, "explained_percent",
-			    percent_of(rss->explained_bytes, rss->anonymous_bytes));
-	else
-		json_null(json, "explained_percent");
-	json_string(json, "cause", rss->cause);
-	json_string(json, "advice", rss->advice);
-	json_end(json);
+	view_json_rss(json, "rss", &report->rss);
 }
 
 /* Of attached recordings: what is live at detach, by age. */
@@ -205,11 +103,8 @@ static int put_sections(const struct report *report, struct json *json, struct t
 int report_json(const struct report *report, struct json *json, struct tm_error *err)
 {
 	json_begin_object(json, NULL);
-	put_run(report, json);
-	put_totals(report, json);
-	put_recording(report, json);
+	put_facts(report, json);
 	suppressed_json(&report->suppressed, json);
-	put_rss(&report->rss, json);
 	int code = put_ages(report, json, err);
 	put_selection(report, json);
 	if (!code)

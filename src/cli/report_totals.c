@@ -10,33 +10,7 @@
 #include "base/units.h"
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
-
-const char *report_end_name(uint32_t cause)
-{
-	static const char *const names[] = {
-		[TRACE_END_UNKNOWN] = "unknown",     [TRACE_END_EXIT] = "exit",
-		[TRACE_END_SIGNAL] = "signal",       [TRACE_END_EXEC] = "exec",
-		[TRACE_END_DETACHED] = "detached",   [TRACE_END_STOPPED] = "stopped",
-		[TRACE_END_AGENT_OFF] = "agent_off", [TRACE_END_OOM] = "oom",
-		[TRACE_END_DISK_FULL] = "disk_full",
-	};
-	return cause < sizeof names / sizeof names[0] ? names[cause] : "unknown";
-}
-
-int report_signal(const struct trace_end *end)
-{
-	bool killed = end->cause == TRACE_END_SIGNAL || end->cause == TRACE_END_OOM;
-	return killed && end->status > 0 && end->status < 128 ? end->status : 0;
-}
-
-bool report_exit_status(const struct trace_end *end, int *ret_status)
-{
-	int signal_number = report_signal(end);
-	if (end->cause != TRACE_END_EXIT && !signal_number)
-		return false;
-	*ret_status = signal_number ? 128 + signal_number : end->status & 0xff;
-	return true;
-}
+#include "views/to_json.h"
 
 uint64_t report_duration_ns(const struct report *report)
 {
@@ -100,7 +74,7 @@ static double percent(uint64_t part, uint64_t whole)
 
 void report_end_sentence(const struct trace_end *end, char *out, size_t out_bytes)
 {
-	int number = report_signal(end);
+	int number = view_end_signal(end);
 	switch ((enum trace_end_cause)end->cause) {
 	case TRACE_END_EXIT:
 		snprintf(out, out_bytes, "the program ended with exit status %d", end->status);

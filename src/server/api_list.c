@@ -133,7 +133,7 @@ int api_summary(struct call *call, struct tm_error *err)
 	view_rss(facts->data, &rss);
 	json_begin_object(json, NULL);
 	view_json_run(json, &facts->input, &facts->totals);
-	view_json_totals(json, &facts->totals);
+	view_json_totals(json, &facts->input, &facts->totals);
 	view_json_recording(json, &facts->input);
 	view_json_rss(json, "rss", &rss);
 	json_string(json, "warning", trace_reader_warning(facts->reader));

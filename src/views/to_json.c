@@ -125,7 +125,8 @@ void view_json_run(struct json *json, const struct view_input *input,
 	json_u64(json, "threads", input->thread_count);
 }
 
-void view_json_totals(struct json *json, const struct model_totals *totals)
+void view_json_totals(struct json *json, const struct view_input *input,
+		      const struct model_totals *totals)
 {
 	bool sampled = totals->peak_rss_bytes > 0;
 	json_u64(json, "allocations", totals->allocations);
@@ -137,6 +138,8 @@ void view_json_totals(struct json *json, const struct model_totals *totals)
 	json_u64(json, "peak_time_ns", totals->peak_time_ns);
 	json_u64(json, "unfreed_allocations", totals->live_blocks);
 	json_u64(json, "unfreed_bytes", totals->live_bytes);
+	json_u64(json, "inherited_allocations", input->meta->inherited_blocks);
+	json_u64(json, "inherited_bytes", input->meta->inherited_bytes);
 	json_u64(json, "failed_allocations", totals->failed);
 	json_u64(json, "freed_unseen", totals->freed_unseen);
 	json_u64(json, "freed_older", totals->freed_older);

@@ -18,7 +18,8 @@ void view_json_frames(struct json *json, const char *key, const struct view_data
 /* What was run and how it ended; totals; how the recording went: keys into the open object. */
 void view_json_run(struct json *json, const struct view_input *input,
 		   const struct model_totals *totals);
-void view_json_totals(struct json *json, const struct model_totals *totals);
+void view_json_totals(struct json *json, const struct view_input *input,
+		      const struct model_totals *totals);
 void view_json_recording(struct json *json, const struct view_input *input);
 /* As an object, or null. */
 void view_json_rss(struct json *json, const char *key, const struct view_rss *rss);
