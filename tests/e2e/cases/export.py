@@ -384,6 +384,33 @@ def sqlite(t):
     t.equal("to standard output", refused.status, 2)
 
 
+@case("export/hostile", "a program's name breaks a file, or what reads it")
+def hostile(t):
+    """A path with all that any of the formats could take for its own; the command has it, too."""
+    program = t.folder / 'a;b"c<d>&\n= (1) \x1b[31m,\'e\udcff'
+    program.write_bytes(t.target("simple").read_bytes())
+    program.chmod(0o755)
+    t.record([program, "3"])
+    t.need(t.trace.exists(), "no trace")
+    for form in ("speedscope", "dhat", "firefox", "chrome", "json"):
+        json.loads(export(t, form).read_bytes().decode())
+    xml.etree.ElementTree.parse(export(t, "flamegraph"))
+    for view in ("stacks", "modules", "modules_mapped"):
+        rows = list(csv.reader(io.StringIO(export(t, "csv", "--view", view).read_text())))
+        t.equal(f"cells of {view}", {len(row) for row in rows}, {len(rows[0])})
+        t.expect(not any(cell[:1] in ("=", "+", "@") for row in rows for cell in row),
+                 "a cell is a formula")
+    lines = export(t, "collapsed").read_text().splitlines()
+    t.equal("lines", sorted(int(line.rpartition(" ")[2]) for line in lines), [KEPT, DROPPED])
+    heaptrack_totals(t, judge(t, "heaptrack_print", export(t, "heaptrack", name="h.gz")),
+                     t.report())
+    t.expect(f"({PEAK:,}B)" in judge(t, "ms_print", export(t, "massif")), "massif: no peak")
+    t.expect(f"{PEAK:,} (100.0%)" in judge(t, "callgrind_annotate", export(t, "callgrind")),
+             "callgrind: no totals")
+    strings = decode(t, export(t, "pprof", name="p.pb.gz"))["string_table"]
+    t.expect(any(r"\\x0a" in one for one in strings), "pprof: the line break is not escaped")
+
+
 @case("export/command", "mistakes go unnoticed, or a file is lost")
 def command(t):
     t.record(["simple", "3"])
