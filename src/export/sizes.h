@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SIZES_KEPT_MAX = 1 << 20 };
+enum { SIZES_KEPT_MAX = 1 << 19 };
 
 struct sizes { /* start with {0} */
 	struct sizes_slot *slots;
