@@ -120,7 +120,7 @@ static int find_row(struct work *k, const struct view_data *data,
 		    const struct view_stack_row *stack, struct diff_row **ret)
 {
 	struct diff_rows *stacks = &k->diff->stacks;
-	uint32_t path, name, site;
+	uint32_t path = 0, name = 0, site = 0;
 	int rc = find_path(k, data, stack->stack, &path);
 	if (!rc)
 		rc = site_name(k, data, stack, &name);
