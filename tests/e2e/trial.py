@@ -163,9 +163,7 @@ class Trial:
             names = [frame["function"] for frame in stack["frames"]]
             while names and names[-1] in STARTERS:
                 names.pop()
-            # Code without a file has a name of ours only.
-            words = " ".join("?" if name in (None, "[anonymous code]") else name
-                             for name in names)
+            words = " ".join(name or "?" for name in names)
             counts[words] = counts.get(words, 0) + stack["allocations"]
         for row in ledger["stacks"]:
             if not self.equal(f"allocations of the stack '{row['frames']}'",
