@@ -4,16 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "collector/namer_serve.h"
 #include "collector/names_wire.h"
+#include "collector/procfs.h"
 
 enum { CONTROL_FD = 40 };
 
@@ -66,10 +69,25 @@ int namer_start(struct namer *namer, struct tm_error *err)
 	return 0;
 }
 
+static struct names_stream describe(pid_t pid, bool embed_source)
+{
+	struct names_stream message = {.head = {.kind = NAMES_STREAM},
+				       .pid = pid,
+				       .embed_source = embed_source,
+				       .inner_pid = procfs_inner_pid(pid)};
+	char path[64];
+	struct stat facts;
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	if (stat(path, &facts) == 0)
+		message.user = facts.st_uid;
+	if (!procfs_start_time(pid, &message.start_ns))
+		message.start_ns = UINT64_MAX;
+	return message;
+}
+
 int namer_stream(const struct namer *namer, pid_t pid, bool embed_source)
 {
-	struct names_stream message = {
-		.head = {.kind = NAMES_STREAM}, .pid = pid, .embed_source = embed_source};
+	struct names_stream message = describe(pid, embed_source);
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];

@@ -17,23 +17,22 @@
 
 enum {
 	MAPS_BYTES_MAX = 16 << 20,
-	OFTEN_TRIES = 20,
+	FIRST_TRIES = 10, /* a virtual machine sets itself up in its first moments */
+	FIRST_NS = 30 * 1000 * 1000,
+	OFTEN_TRIES = 30,
 	OFTEN_NS = 250 * 1000 * 1000,
 };
 #define SELDOM_NS      5000000000ull
 #define CLOCK_SLACK_NS 10000000000ull /* the wall clock may have been set meanwhile */
 
-void namer_jit_init(struct namer_jit *jit, pid_t pid)
+void namer_jit_init(struct namer_jit *jit, const struct names_stream *begin)
 {
-	char path[64];
-	struct stat facts;
-	*jit = (struct namer_jit){.map_fd = -1, .dump_fd = -1, .pid = pid};
-	snprintf(path, sizeof path, "/proc/%d", (int)pid);
-	if (stat(path, &facts) == 0)
-		jit->user = facts.st_uid;
-	if (!procfs_start_time(pid, &jit->start_ns))
-		jit->start_ns = UINT64_MAX;
-	jit->inner = procfs_inner_pid(pid);
+	*jit = (struct namer_jit){.map_fd = -1,
+				  .dump_fd = -1,
+				  .pid = begin->pid,
+				  .user = begin->user,
+				  .start_ns = begin->start_ns,
+				  .inner = begin->inner_pid};
 }
 
 void namer_jit_forget(struct namer_jit *jit)
@@ -120,7 +119,11 @@ void namer_jit_look(struct namer_jit *jit, int root_fd, uint64_t now_ns)
 {
 	if (now_ns < jit->next_ns)
 		return;
-	jit->next_ns = now_ns + (jit->tries++ < OFTEN_TRIES ? OFTEN_NS : SELDOM_NS);
+	uint64_t pause_ns = SELDOM_NS;
+	if (jit->tries < OFTEN_TRIES)
+		pause_ns = jit->tries < FIRST_TRIES ? FIRST_NS : OFTEN_NS;
+	jit->tries++;
+	jit->next_ns = now_ns + pause_ns;
 	char path[64];
 	struct text maps = {0};
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)jit->pid);

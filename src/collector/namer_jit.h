@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/text.h"
+#include "collector/names_wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +24,7 @@ struct namer_jit {
 };
 
 /* While the process lives: what is known of it stays known. */
-void namer_jit_init(struct namer_jit *jit, pid_t pid);
+void namer_jit_init(struct namer_jit *jit, const struct names_stream *begin);
 /* Closes the files: they are not read again. */
 void namer_jit_forget(struct namer_jit *jit);
 void namer_jit_done(struct namer_jit *jit);

@@ -32,7 +32,7 @@ int namer_stream_init(struct namer_stream *stream, int fd, const struct names_st
 					.embed_source = begin->embed_source != 0,
 					.root_fd = namer_hold_root(begin->pid),
 					.worker_fd = -1};
-	namer_jit_init(&stream->code, stream->pid);
+	namer_jit_init(&stream->code, begin);
 	stream->early = tm_alloc_array(NAMER_EARLY_MAX, sizeof *stream->early);
 	if (stream->early)
 		stream->early_count = namer_hold_early(stream->pid, stream->root_fd, stream->early);

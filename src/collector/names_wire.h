@@ -37,6 +37,10 @@ struct names_stream {
 	struct names_head head;
 	int32_t pid;
 	uint32_t embed_source;
+	/* Facts of the process while it lives: it may be gone when the namer gets to it. */
+	uint64_t start_ns; /* wall clock; UINT64_MAX unknown */
+	uint32_t user;
+	int32_t inner_pid; /* as it sees itself; 0 unknown */
 };
 
 /* Followed by the path, terminated. */
