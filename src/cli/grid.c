@@ -33,7 +33,7 @@ static void measure(const struct grid *grid, unsigned *widths)
 		widths[i] = title ? (unsigned)utf8_count(title, strlen(title)) : 0;
 	}
 	const char *cell = text_string(&grid->cells);
-	for (size_t i = 0; i < grid->cell_count; i++) {
+	for (size_t i = 0; grid->column_count && i < grid->cell_count; i++) {
 		size_t bytes = strlen(cell), column = i % grid->column_count;
 		unsigned wide = (unsigned)utf8_count(cell, bytes);
 		if (wide > widths[column])
@@ -107,7 +107,7 @@ void grid_print(const struct grid *grid, struct out *out, unsigned indent)
 	const char *cells[COLUMNS_MAX];
 	if (grid->cells.error && !out->text.error)
 		out->text.error = grid->cells.error;
-	if (out->text.error || grid->column_count > COLUMNS_MAX)
+	if (out->text.error || !grid->column_count || grid->column_count > COLUMNS_MAX)
 		return;
 	measure(grid, layout.widths);
 	unsigned used = indent;

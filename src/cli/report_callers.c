@@ -47,7 +47,7 @@ int report_callers_text(const struct report *report, const struct report_section
 {
 	(void)section;
 	struct view view;
-	struct view_callers callers;
+	struct view_callers callers = {0};
 	int code = find(report, &view, &callers, err);
 	if (code)
 		return code;
@@ -89,7 +89,7 @@ int report_callers_json(const struct report *report, const struct report_section
 			struct json *json, struct tm_error *err)
 {
 	struct view view;
-	struct view_callers callers;
+	struct view_callers callers = {0};
 	int code = find(report, &view, &callers, err);
 	if (code)
 		return code;
@@ -133,7 +133,7 @@ int report_callers_csv(const struct report *report, const struct report_section 
 {
 	(void)section;
 	struct view view;
-	struct view_callers callers;
+	struct view_callers callers = {0};
 	int code = find(report, &view, &callers, err);
 	if (code)
 		return code;

@@ -187,7 +187,7 @@ int report_sites_text(const struct report *report, const struct report_section *
 		      struct out *out, struct tm_error *err)
 {
 	struct view view;
-	struct view_rows rows;
+	struct view_rows rows = {0};
 	int code = fill(report, section->view, &view, &rows, err);
 	if (code)
 		return code;
@@ -234,7 +234,7 @@ int report_sites_json(const struct report *report, const struct report_section *
 		      struct json *json, struct tm_error *err)
 {
 	struct view view;
-	struct view_rows rows;
+	struct view_rows rows = {0};
 	int code = fill(report, section->view, &view, &rows, err);
 	if (code)
 		return code;
@@ -274,7 +274,7 @@ int report_sites_csv(const struct report *report, const struct report_section *s
 		     struct text *out, struct tm_error *err)
 {
 	struct view view;
-	struct view_rows rows;
+	struct view_rows rows = {0};
 	int code = fill(report, section->view, &view, &rows, err);
 	if (code)
 		return code;

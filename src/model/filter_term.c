@@ -293,7 +293,7 @@ static int read_number(struct filter_cursor *c, struct filter_term *term, enum c
 	if (bytes == 0)
 		return filter_wrong(c, start, "a value is missing here");
 	int rc = take_text(c, c->text + start, bytes, &value);
-	if (rc)
+	if (rc || !value)
 		return rc;
 	term->high = UINT64_MAX;
 	term->negated = compare == CMP_NOT;

@@ -95,7 +95,7 @@ static void put_curves(struct json *json, const struct groups *groups,
 		       const struct query_timeline *timeline)
 {
 	json_begin_array(json, "sites");
-	for (size_t i = 0; i < timeline->curve_count; i++) {
+	for (size_t i = 0; groups->rows.rows && i < timeline->curve_count; i++) {
 		const struct view_row *row = &groups->rows.rows[timeline->curves[i].group];
 		json_begin_object(json, NULL);
 		json_string(json, "function", row->function);

@@ -112,7 +112,7 @@ static socklen_t fill(const struct listen_address *address, uint16_t port,
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage bound;
+	struct sockaddr_storage bound = {0};
 	socklen_t bytes = sizeof bound;
 	if (getsockname(fd, (struct sockaddr *)&bound, &bytes))
 		return 0;

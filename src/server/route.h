@@ -26,8 +26,8 @@ struct route {
 	const char *help; /* one sentence */
 	const struct request_rule *rules;
 	size_t rule_count;
-	bool selects;     /* also takes the parameters of a selection: api_selection_rules */
 	const char *type; /* of a streaming route; NULL = JSON */
+	bool selects;     /* also takes the parameters of a selection: api_selection_rules */
 	bool streams;     /* the body is sent while it is made; it locks the facts itself */
 	bool unlocked;    /* it locks the facts itself */
 	bool unread;      /* has {trace}, but the trace need not be read */

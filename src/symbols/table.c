@@ -220,6 +220,6 @@ bool table_mentions(const struct elffile *file, const char *name)
 	size_t bytes = strlen(name);
 	if (!data || !data->d_buf || bytes + 2 > sizeof wanted)
 		return false;
-	memcpy(wanted + 1, name, bytes);
+	memcpy(wanted + 1, name, bytes + 1);
 	return memmem(data->d_buf, data->d_size, wanted, bytes + 2) != NULL;
 }

@@ -119,7 +119,7 @@ static void take_rows(struct groups *groups, const struct view *view, struct vie
 {
 	struct row_set *set = &groups->set;
 	size_t count = 0;
-	for (size_t i = 0; i < set->count; i++)
+	for (size_t i = 0; set->rows && i < set->count; i++)
 		if (is_used(&set->rows[i]))
 			set->rows[count++] = set->rows[i];
 	set->count = count;
@@ -133,7 +133,7 @@ int groups_fill(const struct view *view, const struct view_data *data, struct vi
 	struct groups groups = {0};
 	int code = make_groups(&groups, data, view->group);
 	uint32_t *seen = code ? NULL : tm_alloc_array(groups.set.count, sizeof *seen);
-	for (size_t i = 0; seen && i < data->row_count; i++) {
+	for (size_t i = 0; seen && groups.set.rows && i < data->row_count; i++) {
 		if (view->group == VIEW_GROUP_ALLOCATOR)
 			add_to_allocator(data, &groups, &data->rows[i]);
 		else

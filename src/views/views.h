@@ -158,8 +158,8 @@ struct view {
 	const char *title; /* "Sites by their share of the peak" */
 	enum view_figure order;
 	enum view_figure columns[4]; /* what to show beside the name, the first is the order */
+	bool flat; /* groups with self and inclusive figures; else sites with stacks */
 	size_t column_count;
-	bool flat;             /* groups with self and inclusive figures; else sites with stacks */
 	enum view_group group; /* of a flat view */
 	enum view_sort sort;
 	int (*fill)(const struct view *view, const struct view_data *data,
