@@ -6,6 +6,7 @@ a program bare and recorded. It fails by raising; several wrong figures are
 collected and shown together. Cases know nothing of each other.
 """
 import concurrent.futures
+import errno
 import importlib
 import os
 import pathlib
@@ -85,12 +86,24 @@ def end_session(process):
             continue
 
 
+def start_program(command, **how):
+    """As Popen. A program that the case has just written may still be open for writing in a
+    child that another case is forking: that ends in a moment."""
+    for _ in range(200):
+        try:
+            return subprocess.Popen([str(one) for one in command], **how)
+        except OSError as error:
+            if error.errno != errno.ETXTBSY:
+                raise
+        time.sleep(0.01)
+    raise Failure(f"{command[0]} stays busy")
+
+
 def run_program(command, env, cwd, seconds, stdin=subprocess.DEVNULL, input_text=None):
     """Runs to the end within `seconds`; raises Failure when it does not end."""
     feed = {"stdin": stdin} if input_text is None else {"stdin": subprocess.PIPE}
-    process = subprocess.Popen([str(one) for one in command], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, env=env, cwd=cwd, text=True,
-                               errors="replace", start_new_session=True, **feed)
+    process = start_program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
+                            cwd=cwd, text=True, errors="replace", start_new_session=True, **feed)
     try:
         out, err = process.communicate(input=input_text, timeout=seconds)
     except subprocess.TimeoutExpired:
