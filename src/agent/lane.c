@@ -26,27 +26,36 @@ static uint64_t next_serial(void)
 	return atomic_fetch_add(&agent.map.control->thread_serial, 1) + 1;
 }
 
-/* A stream record nobody uses; index, or UINT32_MAX. */
+static bool claim(uint32_t index)
+{
+	_Atomic uint32_t *of = &agent.map.streams[index].state;
+	uint32_t state = atomic_load(of);
+	return (state == WIRE_STREAM_FREE || state == WIRE_STREAM_GONE) &&
+	       atomic_compare_exchange_strong(of, &state, WIRE_STREAM_CLOSED);
+}
+
+/*
+ * A stream record nobody uses; index, or UINT32_MAX. One that was just added to
+ * those in use is there for all who look: whoever claims it first has it.
+ */
 static uint32_t claim_stream(void)
 {
 	_Atomic uint32_t *high = &agent.map.control->streams_high;
 	uint32_t used = atomic_load(high);
 	if (used > agent.map.stream_count)
 		used = agent.map.stream_count;
-	for (uint32_t i = 0; i < used; i++) {
-		uint32_t state = atomic_load(&agent.map.streams[i].state);
-		if ((state == WIRE_STREAM_FREE || state == WIRE_STREAM_GONE) &&
-		    atomic_compare_exchange_strong(&agent.map.streams[i].state, &state,
-						   WIRE_STREAM_CLOSED))
+	for (uint32_t i = 0; i < used; i++)
+		if (claim(i))
 			return i;
+	for (;;) {
+		uint32_t fresh = atomic_fetch_add(high, 1);
+		if (fresh >= agent.map.stream_count) {
+			atomic_store(high, agent.map.stream_count);
+			return UINT32_MAX;
+		}
+		if (claim(fresh))
+			return fresh;
 	}
-	uint32_t fresh = atomic_fetch_add(high, 1);
-	if (fresh >= agent.map.stream_count) {
-		atomic_store(high, agent.map.stream_count);
-		return UINT32_MAX;
-	}
-	atomic_store(&agent.map.streams[fresh].state, WIRE_STREAM_CLOSED);
-	return fresh;
 }
 
 static bool open_stream(struct lane *lane, uint32_t tid)
