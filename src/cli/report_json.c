@@ -25,6 +25,7 @@ static void put_facts(const struct report *report, struct json *json)
 	json_u64(json, "section", report->section);
 	json_u64(json, "section_count", report->section_count);
 	view_json_rss(json, "rss", &report->rss);
+	view_json_moments(json, report->query, 0, UINT64_MAX);
 }
 
 /* Of attached recordings: what is live at detach, by age. */

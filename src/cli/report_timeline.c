@@ -2,6 +2,7 @@
 /* The heap over time: curves for the terminal, points for machines. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "cli/plot.h"
@@ -158,6 +159,41 @@ int report_spark(const struct report *report, unsigned columns, struct text *out
 	return code;
 }
 
+enum { MARKS_SHOWN = 100 };
+
+static void put_moment(struct out *out, uint64_t time_ns, const char *words)
+{
+	text_print(&out->text, "  %12s  ", out_duration(out, time_ns).text);
+	text_put_visible(&out->text, words, strlen(words));
+	text_put_char(&out->text, '\n');
+}
+
+/* The marks in what is shown, and the pauses, in which nothing was recorded but frees. */
+static void put_moments(const struct report *report, const struct frame *frame, struct out *out)
+{
+	size_t count, at = 0, shown = 0;
+	uint64_t start_ns, end_ns;
+	const struct trace_moment *moments = query_moments(report->query, &count);
+	for (size_t i = 0; i < count && shown < MARKS_SHOWN; i++) {
+		if (moments[i].kind != TRACE_MOMENT_MARK || moments[i].time_ns < frame->start_ns ||
+		    moments[i].time_ns > frame->end_ns)
+			continue;
+		if (!shown++)
+			text_put(&out->text, "\n  Marks\n");
+		put_moment(out, moments[i].time_ns, moments[i].text);
+	}
+	shown = 0;
+	while (shown < MARKS_SHOWN && query_next_pause(report->query, &at, &start_ns, &end_ns)) {
+		char words[80];
+		if (end_ns < frame->start_ns || start_ns > frame->end_ns)
+			continue;
+		if (!shown++)
+			text_put(&out->text, "\n  Pauses (only frees are recorded in them)\n");
+		snprintf(words, sizeof words, "for %s", out_duration(out, end_ns - start_ns).text);
+		put_moment(out, start_ns, words);
+	}
+}
+
 int report_timeline_text(const struct report *report, const struct report_section *section,
 			 struct out *out, struct tm_error *err)
 {
@@ -176,6 +212,7 @@ int report_timeline_text(const struct report *report, const struct report_sectio
 		frame.start_ns = timeline.points[0].start_ns;
 		frame.end_ns = timeline.points[timeline.point_count - 1].end_ns;
 		code = put_curves(out, &timeline, &frame);
+		put_moments(report, &frame, out);
 	} else {
 		text_put(&out->text, "  nothing happened\n");
 	}

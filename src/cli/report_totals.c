@@ -90,7 +90,8 @@ void report_end_sentence(const struct trace_end *end, char *out, size_t out_byte
 		snprintf(out, out_bytes, "detached; the program went on");
 		return;
 	case TRACE_END_STOPPED:
-		snprintf(out, out_bytes, "the recording reached its limit; the program went on");
+		snprintf(out, out_bytes,
+			 "the recording was stopped or reached its limit; the program went on");
 		return;
 	case TRACE_END_AGENT_OFF:
 		snprintf(out, out_bytes, "the agent switched itself off; the program went on");
@@ -100,6 +101,9 @@ void report_end_sentence(const struct trace_end *end, char *out, size_t out_byte
 		return;
 	case TRACE_END_DISK_FULL:
 		snprintf(out, out_bytes, "the disk was full");
+		return;
+	case TRACE_END_ROTATED:
+		snprintf(out, out_bytes, "the recording went on in the next file");
 		return;
 	case TRACE_END_UNKNOWN:
 		break;
@@ -185,9 +189,18 @@ static void put_totals(const struct report *report, struct out *out)
 	if (t->freed_unseen)
 		put_line(out, "freed unseen", "%s blocks were freed by calls that are not seen",
 			 units_grouped(t->freed_unseen).text);
-	if (t->freed_older || report_is_attached(report))
+	const struct trace_end *end = report->input.end;
+	uint64_t older =
+		t->freed_older > end->freed_paused ? t->freed_older - end->freed_paused : 0;
+	if (older || report_is_attached(report))
 		put_line(out, "freed older", "%s frees of blocks older than the recording",
-			 units_grouped(t->freed_older).text);
+			 units_grouped(older).text);
+	if (end->paused_births || end->freed_paused)
+		put_line(out, "in pauses",
+			 "%s blocks were allocated while recording was paused and are not in these "
+			 "figures; %s of them were freed",
+			 units_grouped(end->paused_births).text,
+			 units_grouped(end->freed_paused).text);
 	if (t->mapped_peak_bytes || t->reserved_peak_bytes || t->file_mapped_peak_bytes)
 		put_line(out, "mapped", "%s at most (beside it %s reserved, %s of files)",
 			 out_bytes(out, t->mapped_peak_bytes).text,

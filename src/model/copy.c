@@ -19,6 +19,8 @@ int copy_init(struct copy *copy, struct trace_reader *reader, struct trace_write
 	if (!rc)
 		rc = trace_reader_maps(reader, &copy->maps, &copy->map_count, err);
 	if (!rc)
+		rc = trace_reader_moments(reader, &copy->moments, &copy->moment_count, err);
+	if (!rc)
 		rc = trace_reader_symbols(reader, &copy->symbols, &copy->symbol_count, err);
 	if (!rc)
 		rc = trace_reader_sources(reader, &copy->sources, &copy->source_count, err);
@@ -124,9 +126,37 @@ static int write_map(struct copy *copy, const struct trace_map_event *old)
 	return rc ? rc : written(copy, trace_writer_maps(copy->writer, &event, 1));
 }
 
+void copy_skip_moments(struct copy *copy, uint64_t until_ns)
+{
+	for (; copy->next_moment < copy->moment_count; copy->next_moment++) {
+		const struct trace_moment *moment = &copy->moments[copy->next_moment];
+		if (moment->time_ns >= until_ns)
+			return;
+		if (moment->kind != TRACE_MOMENT_MARK)
+			copy->starts_paused = moment->kind == TRACE_MOMENT_PAUSE;
+	}
+}
+
+static int copy_moments(struct copy *copy, uint64_t until_ns)
+{
+	const struct trace_moment paused = {.kind = TRACE_MOMENT_PAUSE, .text = ""};
+	int rc = 0;
+	if (copy->starts_paused)
+		rc = trace_writer_moment(copy->writer, &paused);
+	copy->starts_paused = false;
+	for (; !rc && copy->next_moment < copy->moment_count; copy->next_moment++) {
+		struct trace_moment moment = copy->moments[copy->next_moment];
+		if (moment.time_ns > until_ns)
+			break;
+		moment.time_ns = copy_time(copy, moment.time_ns);
+		rc = trace_writer_moment(copy->writer, &moment);
+	}
+	return rc ? written(copy, rc) : 0;
+}
+
 int copy_others(struct copy *copy, uint64_t until_ns)
 {
-	int rc = 0;
+	int rc = copy_moments(copy, until_ns);
 	while (!rc && copy->next_map < copy->map_count &&
 	       copy->maps[copy->next_map].time_ns <= until_ns)
 		rc = write_map(copy, &copy->maps[copy->next_map++]);

@@ -21,11 +21,12 @@ struct copy {
 	const struct trace_thread *threads;
 	const struct trace_sample *samples;
 	const struct trace_map_event *maps;
+	const struct trace_moment *moments;
 	const struct trace_symbol *symbols;
 	const struct trace_source_line *sources;
 	size_t stack_count, module_count, thread_count, sample_count, map_count, symbol_count;
-	size_t source_count;
-	size_t next_sample, next_map;
+	size_t source_count, moment_count;
+	size_t next_sample, next_map, next_moment;
 	/* Slices end at these events, in rising order; NULL: where they are due. */
 	const uint64_t *cuts;
 	size_t cut_count, next_cut;
@@ -34,6 +35,7 @@ struct copy {
 	uint64_t start_ns;       /* and this is added, to what comes after the start */
 	uint64_t last_ns;        /* of the last event written */
 	uint64_t births;         /* allocations written */
+	bool starts_paused;      /* a pause that began before lasts */
 };
 
 /* Loads the tables of the selected section, makes the model. The caller begins the section. */
@@ -49,7 +51,9 @@ TM_MUST_CHECK int copy_names(struct copy *copy);
 struct trace_stack copy_stack(const struct copy *copy, size_t stack_id);
 /* Events in the new file's times and block ids. Changes them as model_apply() does. */
 TM_MUST_CHECK int copy_events(struct copy *copy, struct trace_event *events, size_t count);
-/* Mappings and samples up to this old time, in order. */
+/* Marks and pauses before this old time are not copied; a pause that lasts is remembered. */
+void copy_skip_moments(struct copy *copy, uint64_t until_ns);
+/* Mappings, samples, marks and pauses up to this old time, in order. */
 TM_MUST_CHECK int copy_others(struct copy *copy, uint64_t until_ns);
 /* The open slice ends here. */
 TM_MUST_CHECK int copy_cut(struct copy *copy);

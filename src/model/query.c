@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a section for questions, and moments as people write them. */
+/* Opening a section for questions. */
 #include "model/query.h"
 
 #include <errno.h>
@@ -20,6 +20,8 @@ static int load_tables(struct query_section *s, struct tm_error *err)
 		rc = trace_reader_samples(s->reader, &s->samples, &s->sample_count, err);
 	if (!rc)
 		rc = trace_reader_maps(s->reader, &s->maps, &s->map_count, err);
+	if (!rc)
+		rc = trace_reader_moments(s->reader, &s->moments, &s->moment_count, err);
 	return rc;
 }
 
@@ -157,23 +159,20 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 	struct model_totals totals;
 	model_totals(s->model, &totals);
 	s->duration_ns = totals.duration_ns;
+	rc = section_take_marks(s, err);
+	if (rc) {
+		query_close(s);
+		return rc;
+	}
 	*ret_section = s;
 	return 0;
-}
-
-static void drop_marks(struct query_section *s)
-{
-	for (size_t i = 0; i < s->mark_count; i++)
-		tm_free((char *)s->marks[i].name);
-	s->marks = tm_free(s->marks);
-	s->mark_count = 0;
 }
 
 struct query_section *query_close(struct query_section *s)
 {
 	if (!s)
 		return NULL;
-	drop_marks(s);
+	section_drop_marks(s);
 	model_free(s->model);
 	tm_free(s->parts);
 	drop_slices(s);
@@ -231,70 +230,4 @@ int query_tell_progress(const struct query_progress *progress, uint64_t done, ui
 		return 0;
 	return tm_fail(err, -ECANCELED, "stopped after %llu of %llu events",
 		       (unsigned long long)done, (unsigned long long)total);
-}
-
-/* ---- moments ---- */
-
-int query_set_marks(struct query_section *s, const struct query_mark *marks, size_t count,
-		    struct tm_error *err)
-{
-	drop_marks(s);
-	s->marks = tm_alloc_array(count + 1, sizeof *s->marks);
-	if (!s->marks)
-		return tm_fail(err, -ENOMEM, "no memory for the marks of the trace");
-	for (size_t i = 0; i < count; i++) {
-		s->marks[i] = (struct query_mark){tm_strdup(marks[i].name), marks[i].time_ns};
-		if (!s->marks[i].name)
-			return tm_fail(err, -ENOMEM, "no memory for the marks of the trace");
-		s->mark_count++;
-	}
-	return 0;
-}
-
-static bool named_moment(const struct query_section *s, const char *text, uint64_t *ret_ns)
-{
-	struct model_totals totals;
-	for (size_t i = 0; i < s->mark_count; i++) {
-		if (!strcmp(s->marks[i].name, text)) {
-			*ret_ns = s->marks[i].time_ns;
-			return true;
-		}
-	}
-	model_totals(s->model, &totals);
-	if (!strcmp(text, "start"))
-		*ret_ns = 0;
-	else if (!strcmp(text, "end"))
-		*ret_ns = s->duration_ns;
-	else if (!strcmp(text, "peak"))
-		*ret_ns = totals.peak_time_ns;
-	else
-		return false;
-	return true;
-}
-
-static bool percent_moment(const struct query_section *s, const char *text, uint64_t *ret_ns)
-{
-	char *end;
-	double percent = strtod(text, &end);
-	if (end == text || strcmp(end, "%") || !isfinite(percent) || percent < 0 || percent > 100)
-		return false;
-	/* In parts, so that 100% is exactly the end. */
-	*ret_ns = percent == 100 ? s->duration_ns
-				 : (uint64_t)((double)s->duration_ns * (percent / 100));
-	return true;
-}
-
-int query_time_parse(const struct query_section *s, const char *text, uint64_t *ret_ns,
-		     struct tm_error *err)
-{
-	uint64_t time_ns;
-	struct tm_error why;
-	if (!named_moment(s, text, &time_ns) && !percent_moment(s, text, &time_ns) &&
-	    units_parse_duration(text, &time_ns, &why))
-		return tm_fail(err, -EINVAL,
-			       "'%.60s' is no moment; write seconds (12.5s), per cent (40%%), "
-			       "peak, start, end%s",
-			       text, s->mark_count ? " or the name of a mark" : "");
-	*ret_ns = time_ns > s->duration_ns ? s->duration_ns : time_ns;
-	return 0;
 }

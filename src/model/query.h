@@ -70,12 +70,20 @@ struct query_mark {
 };
 
 /*
- * "12.5s", "250ms", "12.5" (seconds), "40%", "peak", "start", "end", or the name of a mark. A
- * moment after the end is the end. -EINVAL with a sentence.
+ * "12.5s", "250ms", "12.5" (seconds), "40%", "peak", "start", "end", or the name of a mark
+ * ("name#2": the second of that name). A moment after the end is the end. -EINVAL with a sentence.
  */
 TM_MUST_CHECK int query_time_parse(const struct query_section *section, const char *text,
 				   uint64_t *ret_ns, struct tm_error *err);
-/* Names for moments; copied. */
+/* Marks and pauses of the trace, by time. Borrowed from the reader. */
+const struct trace_moment *query_moments(const struct query_section *section, size_t *ret_count);
+/*
+ * The next pause from *at on, which begins as 0 and moves on; false: no more. One that lasts ends
+ * with the run.
+ */
+bool query_next_pause(const struct query_section *section, size_t *at, uint64_t *ret_start_ns,
+		      uint64_t *ret_end_ns);
+/* Names for moments; copied. Those of the trace are set when it is opened. */
 TM_MUST_CHECK int query_set_marks(struct query_section *section, const struct query_mark *marks,
 				  size_t count, struct tm_error *err);
 

@@ -35,6 +35,8 @@ struct query_section {
 	struct trace_slice *slices; /* facts only; none if they had to be rebuilt */
 	size_t slice_count;
 	uint64_t *births_before; /* per slice, and after the last */
+	const struct trace_moment *moments;
+	size_t moment_count;
 	struct query_mark *marks;
 	size_t mark_count;
 	bool rebuilt;
@@ -46,6 +48,10 @@ struct query_section {
 /* Room for SECTION_BUFFER_EVENTS events; NULL without memory. Thread-safe. */
 struct trace_event *section_take_buffer(struct query_section *section);
 void section_give_buffer(struct query_section *section, struct trace_event *buffer);
+
+/* The marks of the trace, so that their names can be used. */
+TM_MUST_CHECK int section_take_marks(struct query_section *section, struct tm_error *err);
+void section_drop_marks(struct query_section *section);
 
 /* The range of a question in ordinals: events [first, end), births [first, end) among them. */
 struct query_range {

@@ -85,6 +85,7 @@ static int map_before(struct work *k)
 {
 	struct copy *copy = &k->copy;
 	int rc = 0;
+	copy_skip_moments(copy, k->options->from_ns);
 	for (; !rc && copy->next_map < copy->map_count; copy->next_map++) {
 		if (copy->maps[copy->next_map].time_ns >= k->options->from_ns)
 			break;
@@ -344,6 +345,7 @@ static int write_begin(struct work *k)
 	meta.start_unix_ns += k->options->from_ns;
 	meta.inherited_blocks = k->inherited.count - k->inherited.pending_count;
 	meta.inherited_bytes = k->inherited.bytes;
+	meta.series_id = 0; /* no longer what the pieces before and after it fit to */
 	return trace_writer_begin(k->copy.writer, &meta);
 }
 

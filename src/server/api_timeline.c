@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "server/api_select.h"
+#include "views/to_json.h"
 
 enum { POINTS_DEFAULT = 400, TOP_MAX = 24 };
 
@@ -114,6 +115,7 @@ static void put_timeline(struct call *call, const struct selection *selection,
 	selection_put(selection, json);
 	put_points(json, timeline->points, timeline->point_count, false);
 	put_curves(json, groups, timeline);
+	view_json_moments(json, call->facts->section, selection->from_ns, selection->to_ns);
 	json_end(json);
 }
 

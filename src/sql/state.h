@@ -21,6 +21,8 @@ struct sql {
 	size_t thread_count;
 	const struct trace_sample *samples; /* loaded when asked for */
 	size_t sample_count;
+	const struct trace_moment *moments; /* likewise */
+	size_t moment_count;
 	const struct trace_map_event *maps; /* likewise */
 	size_t map_count;
 	uint64_t event_count;

@@ -6,5 +6,6 @@
 const struct vtab *const tables_all[] = {
 	&table_blocks,  &table_events,  &table_stacks,   &table_frames,
 	&table_threads, &table_modules, &table_timeline, &table_stack_timeline,
-	&table_samples, &table_maps,    &table_info,     NULL,
+	&table_samples, &table_maps,    &table_marks,    &table_info,
+	NULL,
 };

@@ -6,5 +6,5 @@ struct vtab;
 extern const struct vtab *const tables_all[];
 
 extern const struct vtab table_blocks, table_events, table_frames, table_info, table_maps,
-	table_modules, table_samples, table_stack_timeline, table_stacks, table_threads,
-	table_timeline;
+	table_marks, table_modules, table_samples, table_stack_timeline, table_stacks,
+	table_threads, table_timeline;

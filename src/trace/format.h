@@ -47,8 +47,9 @@ enum format_type {
 	FORMAT_SOURCES = 14,
 	FORMAT_ENDS = 15, /* ends of older blocks in the EVENTS block with the same first_ordinal */
 	FORMAT_SUMS = 16, /* sums over all slices before it */
-	FORMAT_CURVE = 17, /* the facts of slices, without their rows */
-	FORMAT_TYPE_COUNT = 18,
+	FORMAT_CURVE = 17,   /* the facts of slices, without their rows */
+	FORMAT_MOMENTS = 18, /* marks and pauses */
+	FORMAT_TYPE_COUNT = 19,
 };
 
 enum {

@@ -27,7 +27,8 @@ struct trace_reader {
 	bool meta_loaded;
 	struct trace_end end;
 	struct texts texts;
-	struct reader_table stacks, modules, threads, samples, maps, symbols, sources, refs;
+	struct reader_table stacks, modules, threads, samples, maps, moments, symbols, sources,
+		refs;
 };
 
 /* Load what the end and the journal's references say; called when a section is selected. */

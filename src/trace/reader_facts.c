@@ -117,6 +117,7 @@ void reader_forget(struct trace_reader *r)
 	forget_table(&r->modules);
 	forget_table(&r->threads);
 	forget_table(&r->samples);
+	forget_table(&r->moments);
 	forget_table(&r->maps);
 	forget_table(&r->symbols);
 	forget_table(&r->sources);

@@ -106,6 +106,21 @@ static bool get_sample(struct trace_reader *r, struct rows_reader *in, uint64_t 
 	return true;
 }
 
+static bool get_moment(struct trace_reader *r, struct rows_reader *in, uint64_t ordinal, int *ret)
+{
+	struct trace_moment moment;
+	const struct trace_moment *rows = r->moments.rows;
+	(void)ordinal;
+	if (!rows_get_moment(in, &moment) ||
+	    (r->moments.count > 0 && moment.time_ns < rows[r->moments.count - 1].time_ns))
+		return false;
+	struct trace_moment *slot = table_slot(&r->moments, r->moments.count, sizeof moment);
+	if (slot)
+		*slot = moment;
+	*ret = slot && !r->texts.failed ? 0 : -ENOMEM;
+	return true;
+}
+
 static bool get_symbol(struct trace_reader *r, struct rows_reader *in, uint64_t ordinal, int *ret)
 {
 	struct trace_symbol symbol;
@@ -265,6 +280,19 @@ int trace_reader_samples(struct trace_reader *r, const struct trace_sample **ret
 		return rc;
 	*ret = r->samples.rows;
 	*ret_count = r->samples.count;
+	return 0;
+}
+
+int trace_reader_moments(struct trace_reader *r, const struct trace_moment **ret, size_t *ret_count,
+			 struct tm_error *err)
+{
+	static const struct kind kind = {FORMAT_MOMENTS, sizeof(struct trace_moment), 1,
+					 get_moment};
+	int rc = load_table(r, &kind, &r->moments, err);
+	if (rc < 0)
+		return rc;
+	*ret = r->moments.rows;
+	*ret_count = r->moments.count;
 	return 0;
 }
 

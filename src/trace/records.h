@@ -117,6 +117,23 @@ struct trace_sample {
 	uint64_t cgroup_limit_bytes; /* 0 none or unknown */
 };
 
+/*
+ * A moment that somebody named, or at which recording was paused or went on. In a pause
+ * allocations are not recorded, frees are.
+ */
+enum trace_moment_kind {
+	TRACE_MOMENT_MARK = 0,
+	TRACE_MOMENT_PAUSE = 1,
+	TRACE_MOMENT_RESUME = 2,
+	TRACE_MOMENT_KINDS = 3,
+};
+struct trace_moment {
+	uint64_t time_ns; /* never falls from row to row */
+	const char *text; /* borrowed; of a mark its name; else "" */
+	uint8_t kind;     /* enum trace_moment_kind */
+};
+enum { TRACE_MOMENT_TEXT_MAX = 1000 };
+
 /* Mapped memory, apart from the heap. */
 enum trace_map_op {
 	TRACE_MAP = 0,
@@ -253,6 +270,14 @@ struct trace_meta {
 	uint32_t depth;
 	/* A part of a longer trace: its first events are these blocks, allocated before it. */
 	uint64_t inherited_blocks, inherited_bytes;
+	/*
+	 * A piece of a recording that was cut while it ran (rotation). The inherited blocks are in
+	 * the order of their birth: the n-th is the n-th of those that live at the end of the piece
+	 * before.
+	 */
+	uint64_t series_id;      /* the same in all pieces; 0: a whole recording */
+	uint32_t piece;          /* from 1 */
+	uint64_t piece_start_ns; /* since the start of the first piece */
 };
 
 enum trace_end_cause {
@@ -265,6 +290,7 @@ enum trace_end_cause {
 	TRACE_END_AGENT_OFF = 6,
 	TRACE_END_OOM = 7,
 	TRACE_END_DISK_FULL = 8,
+	TRACE_END_ROTATED = 9, /* goes on in the next piece */
 };
 struct trace_end {
 	uint32_t cause;
@@ -275,5 +301,7 @@ struct trace_end {
 	uint64_t freed_unseen, freed_older, children_not_recorded;
 	uint32_t off_reason;        /* enum wire_off_reason */
 	uint64_t events_not_stored; /* file limit or full disk: counted in the aggregates only */
+	uint64_t paused_births;     /* blocks allocated in pauses: not recorded */
+	uint64_t freed_paused;      /* of freed_older: frees of such blocks */
 	char note[200];             /* a sentence for the user, or "" */
 };

@@ -19,6 +19,7 @@ void rows_put_module(struct stream *s, const struct trace_module *module);
 void rows_put_thread(struct stream *s, const struct trace_thread *thread);
 void rows_put_map(struct stream *s, const struct trace_map_event *event);
 void rows_put_sample(struct stream *s, const struct trace_sample *sample);
+void rows_put_moment(struct stream *s, const struct trace_moment *moment);
 void rows_put_ref(struct stream *s, uint64_t ordinal, uint32_t stack_id, uint64_t size_bytes);
 void rows_put_symbol(struct stream *s, const struct trace_symbol *symbol);
 void rows_put_source(struct stream *s, const struct trace_source_line *line);
@@ -37,6 +38,7 @@ bool rows_get_module(struct rows_reader *r, struct trace_module *ret);
 bool rows_get_thread(struct rows_reader *r, struct trace_thread *ret);
 bool rows_get_map(struct rows_reader *r, struct trace_map_event *ret);
 bool rows_get_sample(struct rows_reader *r, struct trace_sample *ret);
+bool rows_get_moment(struct rows_reader *r, struct trace_moment *ret);
 struct rows_ref {
 	uint64_t ordinal, size_bytes;
 	uint32_t stack_id;

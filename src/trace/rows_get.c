@@ -102,6 +102,18 @@ bool rows_get_sample(struct rows_reader *r, struct trace_sample *ret)
 	return true;
 }
 
+bool rows_get_moment(struct rows_reader *r, struct trace_moment *ret)
+{
+	struct trace_moment moment = {.time_ns = get_delta(r, 0)};
+	moment.kind = (uint8_t)span_limited(&r->columns[0], TRACE_MOMENT_KINDS - 1);
+	moment.text = get_text(r, 0);
+	if (r->columns[0].bad)
+		return false;
+	moment.text = moment.text ? moment.text : "";
+	*ret = moment;
+	return true;
+}
+
 bool rows_get_ref(struct rows_reader *r, struct rows_ref *ret)
 {
 	struct rows_ref ref = {.ordinal = get_delta(r, 0)};
@@ -210,6 +222,15 @@ static void set_meta(struct trace_meta *meta, const struct field *field, struct 
 	case META_INHERITED_BYTES:
 		meta->inherited_bytes = field->number;
 		break;
+	case META_SERIES_ID:
+		meta->series_id = field->number;
+		break;
+	case META_PIECE:
+		meta->piece = (uint32_t)field->number;
+		break;
+	case META_PIECE_START_NS:
+		meta->piece_start_ns = field->number;
+		break;
 	}
 }
 
@@ -261,6 +282,10 @@ static void set_end(struct trace_end *end, const struct field *field)
 	else if (field->tag == END_NOTE)
 		memcpy(end->note, field->text,
 		       field->length < sizeof end->note ? field->length : sizeof end->note - 1);
+	else if (field->tag == END_PAUSED_BIRTHS)
+		end->paused_births = field->number;
+	else if (field->tag == END_FREED_PAUSED)
+		end->freed_paused = field->number;
 	else if (field->tag >= END_DURATION_NS && field->tag <= END_NOT_STORED)
 		*numbers[field->tag] = field->number;
 }

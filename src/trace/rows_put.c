@@ -77,6 +77,15 @@ void rows_put_sample(struct stream *s, const struct trace_sample *sample)
 	stream_count(s, sample->time_ns, 0);
 }
 
+void rows_put_moment(struct stream *s, const struct trace_moment *moment)
+{
+	struct bytes *out = &s->columns[0];
+	put_delta(s, 0, moment->time_ns);
+	bytes_put_varint(out, moment->kind);
+	bytes_put_text(out, moment->text);
+	stream_count(s, moment->time_ns, 0);
+}
+
 void rows_put_ref(struct stream *s, uint64_t ordinal, uint32_t stack_id, uint64_t size_bytes)
 {
 	put_delta(s, 0, ordinal);
@@ -147,6 +156,11 @@ void rows_put_meta(struct bytes *out, const struct trace_meta *meta)
 		put_number(out, META_INHERITED_BLOCKS, meta->inherited_blocks);
 		put_number(out, META_INHERITED_BYTES, meta->inherited_bytes);
 	}
+	if (meta->series_id) {
+		put_number(out, META_SERIES_ID, meta->series_id);
+		put_number(out, META_PIECE, meta->piece);
+		put_number(out, META_PIECE_START_NS, meta->piece_start_ns);
+	}
 }
 
 void rows_put_end(struct bytes *out, const struct trace_end *end)
@@ -169,4 +183,8 @@ void rows_put_end(struct bytes *out, const struct trace_end *end)
 	char note[sizeof end->note + 1] = "";
 	memcpy(note, end->note, sizeof end->note);
 	put_text(out, END_NOTE, note);
+	if (end->paused_births || end->freed_paused) {
+		put_number(out, END_PAUSED_BIRTHS, end->paused_births);
+		put_number(out, END_FREED_PAUSED, end->freed_paused);
+	}
 }

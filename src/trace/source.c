@@ -162,6 +162,7 @@ const char *source_type_name(unsigned type)
 		[FORMAT_ADDRESSES] = "addresses",
 		[FORMAT_MAPS] = "mapped memory",
 		[FORMAT_SAMPLES] = "samples",
+		[FORMAT_MOMENTS] = "marks and pauses",
 		[FORMAT_SLICE] = "aggregates",
 		[FORMAT_SYMBOLS] = "symbols",
 		[FORMAT_END] = "the section's end",

@@ -20,6 +20,9 @@ enum meta_tag {
 	META_DEPTH = 15,
 	META_INHERITED_BLOCKS = 16,
 	META_INHERITED_BYTES = 17,
+	META_SERIES_ID = 24,
+	META_PIECE = 25,
+	META_PIECE_START_NS = 26,
 };
 
 enum end_tag {
@@ -39,4 +42,6 @@ enum end_tag {
 	END_OFF_REASON = 14,
 	END_NOT_STORED = 15,
 	END_NOTE = 16,
+	END_PAUSED_BIRTHS = 24,
+	END_FREED_PAUSED = 25,
 };

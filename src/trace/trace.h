@@ -57,6 +57,8 @@ int trace_writer_events(struct trace_writer *w, const struct trace_event *events
 int trace_writer_skip(struct trace_writer *w, uint64_t event, uint64_t block_id);
 int trace_writer_maps(struct trace_writer *w, const struct trace_map_event *events, size_t count);
 int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sample);
+/* Its time not before that of the one before. */
+int trace_writer_moment(struct trace_writer *w, const struct trace_moment *moment);
 int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice);
 int trace_writer_symbols(struct trace_writer *w, const struct trace_symbol *symbols, size_t count);
 int trace_writer_sources(struct trace_writer *w, const struct trace_source_line *lines,
@@ -147,6 +149,9 @@ TM_MUST_CHECK int trace_reader_modules(struct trace_reader *r, const struct trac
 TM_MUST_CHECK int trace_reader_threads(struct trace_reader *r, const struct trace_thread **ret,
 				       size_t *ret_count, struct tm_error *err);
 TM_MUST_CHECK int trace_reader_samples(struct trace_reader *r, const struct trace_sample **ret,
+				       size_t *ret_count, struct tm_error *err);
+/* Marks and pauses, by time. */
+TM_MUST_CHECK int trace_reader_moments(struct trace_reader *r, const struct trace_moment **ret,
 				       size_t *ret_count, struct tm_error *err);
 /* Sorted by module_id and address; those of one address as they were written. */
 TM_MUST_CHECK int trace_reader_symbols(struct trace_reader *r, const struct trace_symbol **ret,

@@ -143,9 +143,11 @@ struct table_check {
 	const struct trace_stack *stacks;
 	const struct trace_module *modules;
 	const struct trace_sample *samples;
+	const struct trace_moment *moments;
 	const struct trace_symbol *symbols;
 	const struct trace_map_event *maps;
 	size_t stack_count, module_count, sample_count, symbol_count, map_count;
+	size_t moment_count;
 };
 
 /* Records of a type follow each other without a gap. */
@@ -238,6 +240,8 @@ static int load_tables(struct table_check *t, struct tm_error *err)
 	if (rc == 0)
 		rc = trace_reader_samples(t->r, &t->samples, &t->sample_count, err);
 	if (rc == 0)
+		rc = trace_reader_moments(t->r, &t->moments, &t->moment_count, err);
+	if (rc == 0)
 		rc = trace_reader_symbols(t->r, &t->symbols, &t->symbol_count, err);
 	if (rc == 0)
 		rc = trace_reader_maps(t->r, &t->maps, &t->map_count, err);
@@ -247,7 +251,7 @@ static int load_tables(struct table_check *t, struct tm_error *err)
 static int check_section(struct table_check *t, struct tm_error *err)
 {
 	static const enum format_type types[] = {FORMAT_STACKS, FORMAT_MAPS, FORMAT_SAMPLES,
-						 FORMAT_SLICE};
+						 FORMAT_MOMENTS, FORMAT_SLICE};
 	int rc = trace_reader_select(t->r, t->section, err);
 	if (rc == 0)
 		rc = check_ends(t);

@@ -36,6 +36,7 @@ enum writer_stream {
 	WRITER_THREADS,
 	WRITER_MAPS,
 	WRITER_SAMPLES,
+	WRITER_MOMENTS,
 	WRITER_STREAM_COUNT,
 };
 
@@ -73,6 +74,7 @@ int trace_writer_open(int fd, const struct trace_writer_options *options,
 	stream_init(&w->streams[WRITER_THREADS], FORMAT_THREADS, 1);
 	stream_init(&w->streams[WRITER_MAPS], FORMAT_MAPS, 1);
 	stream_init(&w->streams[WRITER_SAMPLES], FORMAT_SAMPLES, 1);
+	stream_init(&w->streams[WRITER_MOMENTS], FORMAT_MOMENTS, 1);
 	stream_init(&w->symbols, FORMAT_SYMBOLS, 1);
 	stream_init(&w->sources, FORMAT_SOURCES, 1);
 	stream_init(&w->refs, FORMAT_REFS, 3);
@@ -288,6 +290,14 @@ int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sampl
 		return writer_error(w);
 	rows_put_sample(&w->streams[WRITER_SAMPLES], sample);
 	return stream_added(w, &w->streams[WRITER_SAMPLES]);
+}
+
+int trace_writer_moment(struct trace_writer *w, const struct trace_moment *moment)
+{
+	if (check_open(w) < 0)
+		return writer_error(w);
+	rows_put_moment(&w->streams[WRITER_MOMENTS], moment);
+	return stream_added(w, &w->streams[WRITER_MOMENTS]);
 }
 
 int trace_writer_events(struct trace_writer *w, const struct trace_event *events, size_t count)

@@ -14,7 +14,7 @@ const char *view_end_name(uint32_t cause)
 		[TRACE_END_SIGNAL] = "signal",       [TRACE_END_EXEC] = "exec",
 		[TRACE_END_DETACHED] = "detached",   [TRACE_END_STOPPED] = "stopped",
 		[TRACE_END_AGENT_OFF] = "agent_off", [TRACE_END_OOM] = "oom",
-		[TRACE_END_DISK_FULL] = "disk_full",
+		[TRACE_END_DISK_FULL] = "disk_full", [TRACE_END_ROTATED] = "rotated",
 	};
 	return cause < sizeof names / sizeof names[0] ? names[cause] : "unknown";
 }
@@ -166,10 +166,42 @@ void view_json_recording(struct json *json, const struct view_input *input)
 	json_u64(json, "collector_cpu_ns", end->collector_cpu_ns);
 	json_u64(json, "collector_bytes", end->collector_bytes);
 	json_u64(json, "children_not_recorded", end->children_not_recorded);
+	json_u64(json, "paused_allocations", end->paused_births);
+	json_u64(json, "freed_paused", end->freed_paused);
+	put_known(json, "piece", input->meta->series_id != 0, input->meta->piece);
 	put_text(json, "note", end->note);
 	put_text(json, "tool_version", input->meta->tool_version);
 	put_text(json, "source", input->meta->source);
 	put_text(json, "host", input->meta->host);
+}
+
+void view_json_moments(struct json *json, const struct query_section *section, uint64_t from_ns,
+		       uint64_t to_ns)
+{
+	size_t count, at = 0;
+	uint64_t start_ns, end_ns;
+	const struct trace_moment *moments = query_moments(section, &count);
+	json_begin_array(json, "marks");
+	for (size_t i = 0; i < count; i++) {
+		if (moments[i].kind != TRACE_MOMENT_MARK || moments[i].time_ns < from_ns ||
+		    moments[i].time_ns > to_ns)
+			continue;
+		json_begin_object(json, NULL);
+		json_u64(json, "time_ns", moments[i].time_ns);
+		json_string(json, "name", moments[i].text);
+		json_end(json);
+	}
+	json_end(json);
+	json_begin_array(json, "pauses");
+	while (query_next_pause(section, &at, &start_ns, &end_ns)) {
+		if (end_ns < from_ns || start_ns > to_ns)
+			continue;
+		json_begin_object(json, NULL);
+		json_u64(json, "start_ns", start_ns > from_ns ? start_ns : from_ns);
+		json_u64(json, "end_ns", end_ns < to_ns ? end_ns : to_ns);
+		json_end(json);
+	}
+	json_end(json);
 }
 
 /* With one decimal, rounded down: 100 means all of it. */

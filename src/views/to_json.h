@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "model/query.h"
 #include "views/views.h"
 
 /* The keys of the figures into the open object. */
@@ -21,6 +22,12 @@ void view_json_run(struct json *json, const struct view_input *input,
 void view_json_totals(struct json *json, const struct view_input *input,
 		      const struct model_totals *totals);
 void view_json_recording(struct json *json, const struct view_input *input);
+/*
+ * "marks": [{"time_ns", "name"}] and "pauses": [{"start_ns", "end_ns"}] of that range, into the
+ * open object.
+ */
+void view_json_moments(struct json *json, const struct query_section *section, uint64_t from_ns,
+		       uint64_t to_ns);
 /* As an object, or null. */
 void view_json_rss(struct json *json, const char *key, const struct view_rss *rss);
 
