@@ -154,21 +154,10 @@ static int write_sections(struct trace_reader *reader, struct trace_writer *writ
 	return code;
 }
 
-static bool has_addresses(struct trace_reader *reader)
-{
-	struct tm_error ignored;
-	const struct trace_meta *meta;
-	bool found = false;
-	for (size_t i = 0; i < trace_reader_section_count(reader) && !found; i++)
-		found = !trace_reader_select(reader, i, &ignored) &&
-			!trace_reader_meta(reader, &meta, &ignored) && meta->addresses;
-	return found;
-}
-
 static int write_repaired(struct trace_reader *reader, int fd, struct repair_result *sum,
 			  struct tm_error *err)
 {
-	struct trace_writer_options how = {.addresses = has_addresses(reader)};
+	struct trace_writer_options how = {.addresses = traces_have_addresses(reader)};
 	struct trace_writer *writer;
 	struct tm_error ignored = {0};
 	int code = trace_writer_open(fd, &how, &writer, err);

@@ -20,6 +20,17 @@ int traces_open(const char *path, struct trace_reader **ret_reader, struct tm_er
 	return trace_reader_open(path, ret_reader, err);
 }
 
+bool traces_have_addresses(struct trace_reader *reader)
+{
+	struct tm_error ignored;
+	const struct trace_meta *meta;
+	bool found = false;
+	for (size_t i = 0; i < trace_reader_section_count(reader) && !found; i++)
+		found = !trace_reader_select(reader, i, &ignored) &&
+			!trace_reader_meta(reader, &meta, &ignored) && meta->addresses;
+	return found;
+}
+
 void traces_complain(const char *command, const struct tm_error *err)
 {
 	size_t bytes = strlen(err->text);

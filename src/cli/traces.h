@@ -5,8 +5,12 @@
 #include "base/error.h"
 #include "trace/trace.h"
 
+#include <stdbool.h>
+
 /* Opens a trace; says more than the reader can about what is no file at all. */
 TM_MUST_CHECK int traces_open(const char *path, struct trace_reader **ret_reader,
 			      struct tm_error *err);
+/* Whether any section has addresses. Selects another section. */
+bool traces_have_addresses(struct trace_reader *reader);
 /* "tidemark COMMAND: SENTENCE." on standard error. */
 void traces_complain(const char *command, const struct tm_error *err);

@@ -91,6 +91,13 @@ void block_renumber(struct format_block_header *header, uint64_t file_id, uint32
 	header->header_checksum = header_checksum(header, file_id);
 }
 
+void block_reseal(struct format_block_header *header, uint64_t file_id, uint32_t sequence,
+		  const void *stored)
+{
+	header->payload_checksum = payload_checksum(stored, header->stored_bytes, file_id);
+	block_renumber(header, file_id, sequence);
+}
+
 bool block_header_valid(const struct format_block_header *header, uint64_t file_id)
 {
 	if (header->magic != FORMAT_BLOCK_MAGIC || header->raw_bytes > FORMAT_RAW_MAX ||

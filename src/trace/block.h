@@ -37,6 +37,10 @@ void block_pack(struct ZSTD_CCtx_s *zstd, uint64_t file_id, struct format_block_
 /* Gives a sealed header another number. */
 void block_renumber(struct format_block_header *header, uint64_t file_id, uint32_t sequence);
 
+/* The same for a copy of the block in another file: the payload is sealed anew, too. */
+void block_reseal(struct format_block_header *header, uint64_t file_id, uint32_t sequence,
+		  const void *stored);
+
 /* Does it look like a header of this file, with sizes within the limits? */
 bool block_header_valid(const struct format_block_header *header, uint64_t file_id);
 /* Is the stored payload what was written? */

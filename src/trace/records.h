@@ -230,7 +230,8 @@ struct trace_symbol {
 	uint32_t line, column;
 	uint8_t inlined; /* enum trace_symbol_inlined */
 	uint8_t source;  /* enum trace_symbol_source */
-	uint8_t kind, reserved;
+	uint8_t kind; /* 0 = what the name says; else enum frame_kind + 1, of a name that is gone */
+	uint8_t reserved;
 };
 enum trace_symbol_inlined {
 	TRACE_INLINED_NO = 0, /* the last record of the address */

@@ -93,6 +93,9 @@ static void classify(struct names *names, struct view_frame *frame)
 							.module = frame->module,
 							.jit = frame->source == TRACE_SYM_JIT,
 						});
+	/* A trace without the true names has the kinds that these had. */
+	if (frame->kind && frame->kind <= KIND_COUNT)
+		answer.kind = (enum frame_kind)(frame->kind - 1);
 	frame->kind = (uint8_t)answer.kind;
 	frame->package = answer.package;
 	frame->is_allocator = answer.kind == KIND_ALLOCATOR;
@@ -167,6 +170,7 @@ static int chain_frames(struct names *names, const struct view_input *input,
 		frame.line = symbol->line;
 		frame.column = symbol->column;
 		frame.source = symbol->source;
+		frame.kind = symbol->kind;
 		frame.inlined = symbol->inlined != TRACE_INLINED_NO;
 		if (intern_frame(names, &frame, &ids[i]))
 			return -ENOMEM;
@@ -183,6 +187,7 @@ static int callee_frame(struct names *names, const struct view_input *input,
 	frame.file = chain->callee->file;
 	frame.line = chain->callee->line;
 	frame.source = chain->callee->source;
+	frame.kind = chain->callee->kind;
 	frame.tail_called = true;
 	return intern_frame(names, &frame, ret_id);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands about the trace file itself: info, verify, repair."""
 import json
+import re
 
 import tide
 from harness import case
@@ -234,6 +235,58 @@ def trim_bad(t):
     t.equal("one file", t.tool("trim", t.trace).status, 2)
     t.equal("three files", t.tool("trim", "a", "b", "c").status, 2)
     t.equal("left over", [one.name for one in t.folder.glob("part.tide?*")], [])
+
+
+@case("files/anonymize", "a trace for a stranger tells names, or other figures")
+def anonymize(t):
+    t.record(["simple", "0"])
+    copy, words, key = t.folder / "copy.tide", t.folder / "words.tsv", t.folder / "key"
+    result = t.tool("anonymize", "--key-file", key, "--words", words, "--keep", "simple_free",
+                    t.trace, copy)
+    t.need(result.status == 0, f"anonymize ended with {result.status}: {result.err}")
+    t.equal("verify", t.tool("verify", copy).status, 0)
+    t.equal("mode", copy.stat().st_mode & 0o777, 0o600)
+    t.equal("mode of the key", key.stat().st_mode & 0o777, 0o600)
+    whole, report = t.report(), t.report(copy)
+    for name in TOTALS:
+        t.equal(name, report[name], whole[name])
+    text = t.tool("report", "--json", copy).out + t.tool("info", copy).out
+    t.expect("simple_keep" not in text, "a name is left")
+    spoken = dict(line.split("\t")[::-1] for line in words.read_text().splitlines())
+    names = {row["function"] for row in t.report(copy, "--by", "function")["functions"]}
+    t.expect({spoken["simple_keep"], "main"} <= names, f"names: {names}")
+    t.expect("simple_free" not in spoken, "a word that was to be kept is replaced")
+    # The same key: the same words. Also of a file that was cut off, which is made whole before.
+    again = t.folder / "again.tide"
+    t.equal("again", t.tool("anonymize", "--key-file", key, t.trace, again).status, 0)
+    t.equal("program", t.report(again)["program"], spoken_path(t.report()["program"], spoken))
+    short = tide.cut(t.trace, t.folder / "cut.tide", t.trace.stat().st_size - 40)
+    t.equal("cut off", t.tool("anonymize", "-f", short, again).status, 0)
+    t.equal("verify", t.tool("verify", again).status, 0)
+    t.expect("simple_keep" not in t.tool("report", "--json", again).out, "a name is left")
+    t.equal("left over", sorted(one.name for one in t.folder.glob("again.tide*")), ["again.tide"])
+
+
+def spoken_path(path, spoken):
+    return re.sub(r"[\w$]+", lambda word: spoken.get(word[0], word[0]), path)
+
+
+@case("files/anonymize_bad", "a file is replaced unasked, or a mistake is not told")
+def anonymize_bad(t):
+    t.record(["simple", "0"])
+    there = t.folder / "anonymous.tide"
+    there.write_text("mine")
+    result = t.tool("anonymize", t.trace)
+    t.expect(result.status == 1 and "--force" in result.err, f"{result.status} {result.err!r}")
+    t.equal("the other file", there.read_text(), "mine")
+    (t.folder / "short").write_text("x")
+    wrong = [[], ["a", "b", "c"], ["--key-file", t.folder / "short", t.trace]]
+    for options in wrong:
+        result = t.tool("anonymize", *options)
+        t.expect(result.status == 2 and result.err.startswith("tidemark anonymize:"),
+                 f"{options}: {result.status} {result.err!r}")
+    t.equal("no trace", t.tool("anonymize", t.folder / "short").status, 1)
+    t.equal("left over", [one.name for one in t.folder.glob("anonymous.tide?*")], [])
 
 
 @case("files/write_back", "figures that are missing in a file are not rebuilt, or not written back")
