@@ -17,7 +17,7 @@
 enum { LINE_MAX_BYTES = 1 << 16, HISTORY_BYTES = 1 << 20 };
 
 enum key {
-	KEY_NONE = 0,
+	KEY_ZERO = 0,
 	CTRL_A = 1,
 	CTRL_B = 2,
 	CTRL_C = 3,
@@ -42,6 +42,7 @@ enum key {
 	KEY_HOME,
 	KEY_END,
 	KEY_DELETE,
+	KEY_NONE,   /* one that does nothing here */
 	KEY_CLOSED, /* no more input */
 };
 
@@ -346,7 +347,9 @@ static int on_key(struct edit *edit, int key)
 		return 0;
 	if (key == CTRL_C)
 		return -EINTR;
-	if (key == KEY_CLOSED || (key == CTRL_D && edit->bytes == 0))
+	/* Ctrl-D typed while the answer was still on its way, the terminal not yet raw, comes as
+	 * a zero. */
+	if (key == KEY_CLOSED || ((key == CTRL_D || key == KEY_ZERO) && edit->bytes == 0))
 		return -ENODATA;
 	if (key >= ' ' && key < 256 && key != DELETE_BACK)
 		insert(edit, (char)key);

@@ -136,5 +136,6 @@ def prompt(t):
         # back over .quit, nonsense, the endless one, the two lines: 42 again
         terminal.type("\x1b[A" * 6 + "\r")
         terminal.wait("\n    42\r\n")
+        terminal.wait("tidemark> ")
         terminal.type("\x04")
         t.equal("status", terminal.watch.ended(), 0)
