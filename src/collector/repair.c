@@ -27,7 +27,8 @@ struct trail {
 struct slot {
 	uint64_t address;
 	uint16_t generation; /* of the scan; another: empty */
-	uint16_t maker; /* index of the allocation that made it live, or NONE: before this batch */
+	uint16_t maker; /* index of the event that made it so, or NONE: it was so before this batch
+			 */
 	uint8_t now;    /* enum state */
 };
 
@@ -187,7 +188,7 @@ static void emit(struct repair *repair, const struct model *model, const struct 
 	if (begins(event) || ends(event)) {
 		struct slot *slot = state_of(repair, model, event->address);
 		slot->now = begins(event) ? LIVE : DEAD;
-		slot->maker = begins(event) ? (uint16_t)at : NONE;
+		slot->maker = (uint16_t)at;
 	}
 	repair->out[repair->out_count++] = (uint16_t)at;
 }
@@ -238,46 +239,56 @@ static void begin_waiting(struct repair *repair, uint32_t thread_id, size_t at)
 		.thread_id = thread_id, .first = (uint16_t)at, .last = (uint16_t)at};
 }
 
-/* The first free of an address after event `at`, within the window; count if there is none. */
-static size_t next_free(const struct trace_event *events, size_t count, size_t at)
+/*
+ * After event `at`, within the window: the first that does the contrary to its
+ * address. count if there is none.
+ */
+static size_t next_contrary(const struct trace_event *events, size_t count, size_t at)
 {
+	bool wanted_begin = ends(&events[at]);
 	for (size_t i = at + 1; i < count; i++) {
 		if (events[i].time_ns - events[at].time_ns > REPAIR_WINDOW_NS)
 			return count;
-		if (ends(&events[i]) && events[i].address == events[at].address)
+		if (events[i].address == events[at].address &&
+		    (wanted_begin ? begins(&events[i]) : ends(&events[i])))
 			return i;
 	}
 	return count;
 }
 
 /*
- * Allocation `at` comes on a block that another thread has made just now. If
- * this thread is the next to free that address, then its block was there first
- * and the other allocation is the early one: that one waits instead, provided
- * its thread has done nothing since.
+ * Two threads in a row did the same to an address, `at` and before it what its
+ * slot names. Which one is early? If the thread of `at` is also the next to do
+ * the contrary, then it did both in one go, and the other one came after them:
+ *
+ *   allocations   B makes it, A makes and frees it: A's block was there first
+ *   frees         B frees it, A frees and makes it again: it is A's second
+ *                 block that B frees
+ *
+ * The other then waits instead, provided its thread has done nothing since.
  */
 static bool other_gives_way(struct repair *repair, const struct model *model,
 			    const struct trace_event *events, size_t count, size_t at)
 {
 	struct slot *slot = state_of(repair, model, events[at].address);
-	size_t maker = slot->maker, place = repair->out_count;
-	if (!begins(&events[at]) || maker == NONE ||
-	    events[maker].thread_id == events[at].thread_id)
+	size_t other = slot->maker, place = repair->out_count;
+	if (other == NONE || events[other].thread_id == events[at].thread_id ||
+	    events[at].time_ns - events[other].time_ns > REPAIR_WINDOW_NS)
 		return false;
-	size_t freed = next_free(events, count, at);
-	if (freed == count || events[freed].thread_id != events[at].thread_id)
+	size_t contrary = next_contrary(events, count, at);
+	if (contrary == count || events[contrary].thread_id != events[at].thread_id)
 		return false;
-	while (place > 0 && repair->out[place - 1] != maker)
-		if (events[repair->out[--place]].thread_id == events[maker].thread_id)
+	while (place > 0 && repair->out[place - 1] != other)
+		if (events[repair->out[--place]].thread_id == events[other].thread_id)
 			return false;
-	if (place == 0 || find_waiting(repair, events[maker].thread_id))
+	if (place == 0 || find_waiting(repair, events[other].thread_id))
 		return false;
 	memmove(repair->out + place - 1, repair->out + place,
 		(repair->out_count - place) * sizeof *repair->out);
 	repair->out_count--;
-	slot->now = DEAD;
+	slot->now = begins(&events[at]) ? DEAD : LIVE;
 	slot->maker = NONE;
-	begin_waiting(repair, events[maker].thread_id, maker);
+	begin_waiting(repair, events[other].thread_id, other);
 	emit(repair, model, events, at);
 	return true;
 }

@@ -89,6 +89,18 @@ static void early_allocation_of_an_interrupted_thread(void)
 	check_order(new_model(), events, 5, 1, "afaaf");
 }
 
+/* B's free waited long for the block that A freed, made again and handed over. */
+static void early_free_of_the_next_block(void)
+{
+	struct model *model = new_model();
+	give(model, 16);
+	struct trace_event events[] = {event(TRACE_ALLOC, B, 90, 48), event(TRACE_FREE, B, 100, 16),
+				       event(TRACE_FREE, A, 150, 16),
+				       event(TRACE_ALLOC, A, 200, 16),
+				       event(TRACE_ALLOC, B, 400, 32)};
+	check_order(model, events, 5, 1, "afafa");
+}
+
 static void hand_over_is_left_alone(void)
 {
 	struct trace_event events[] = {
@@ -136,6 +148,8 @@ static const struct tap_case cases[] = {
 	{.name = "what the batch itself did is known", .run = state_within_the_batch_counts},
 	{.name = "an allocation stamped early and then interrupted is no false leak",
 	 .run = early_allocation_of_an_interrupted_thread},
+	{.name = "a free stamped before the block that it frees was there is no false leak",
+	 .run = early_free_of_the_next_block},
 	{.name = "a block handed from thread to thread stays in order",
 	 .run = hand_over_is_left_alone},
 	{.name = "a thread's own order is kept", .run = own_order_stays},
