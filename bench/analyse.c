@@ -8,6 +8,7 @@
  *	analyse FILE kept [N]        the same with "allocated in the range and still live"
  *	analyse FILE scan FILTER     one question that needs the events
  *	analyse FILE rebuild         all figures from the events
+ *	analyse FILE replay          the same event by event, as without the ENDS
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,13 +137,17 @@ static void ask_scan(const char *text)
 	filter_free(filter);
 }
 
-static void rebuild(void)
+static void rebuild(bool anew)
 {
 	struct tm_error err = {0};
 	struct model *model;
 	struct model_totals totals;
 	double start = now_ms(), cpu = (double)clock_cpu_ns();
-	check(model_rebuild(reader, &model, &err), &err);
+	const struct model_load_options options = {.anew = true};
+	if (anew)
+		check(model_load_with(reader, &options, &model, NULL, &err), &err);
+	else
+		check(model_rebuild(reader, &model, &err), &err);
 	double ms = now_ms() - start;
 	model_totals(model, &totals);
 	printf("rebuild_ms=%.0f events_per_s=%.1fM cpu_ns_per_event=%.1f "
@@ -157,13 +162,14 @@ int main(int argc, char **argv)
 {
 	struct tm_error err = {0};
 	if (argc < 3) {
-		fprintf(stderr, "usage: analyse FILE open|ranges|kept|scan|rebuild [ARGUMENT]\n");
+		fprintf(stderr,
+			"usage: analyse FILE open|ranges|kept|scan|rebuild|replay [ARGUMENT]\n");
 		return 2;
 	}
 	double start = now_ms();
 	check(trace_reader_open(argv[1], &reader, &err), &err);
-	if (!strcmp(argv[2], "rebuild")) {
-		rebuild();
+	if (!strcmp(argv[2], "rebuild") || !strcmp(argv[2], "replay")) {
+		rebuild(!strcmp(argv[2], "rebuild"));
 		return 0;
 	}
 	check(query_open(reader, NULL, &section, &err), &err);

@@ -15,6 +15,7 @@ struct slot {
 	struct trace_event *events;
 	size_t room;
 	enum slot_state state;
+	void *memory; /* of digest() */
 	struct tm_error err;
 };
 
@@ -88,6 +89,8 @@ static enum slot_state decode(const struct event_scan *scan, size_t index, struc
 		rc = mark_temporary(scan, index, slot);
 	if (rc == -EBADMSG)
 		return SLOT_DAMAGED;
+	if (!rc && scan->digest)
+		rc = scan->digest(scan->ctx, index, &slot->facts, slot->events, &slot->memory);
 	slot->err.code = rc;
 	return rc ? SLOT_FAILED : SLOT_DECODED;
 }
@@ -99,6 +102,8 @@ static int look_at(const struct event_scan *scan, size_t index, const struct slo
 	switch (slot->state) {
 	case SLOT_DECODED:
 		counts->blocks++;
+		if (scan->digest)
+			return scan->digested(scan->ctx, &slot->facts, slot->memory);
 		return scan->fn(scan->ctx, index, &slot->facts, slot->events);
 	case SLOT_SKIPPED:
 		counts->skipped++;
@@ -114,6 +119,14 @@ static int look_at(const struct event_scan *scan, size_t index, const struct slo
 	return tm_fail(err, slot->err.code ? slot->err.code : -EIO, "%s", slot->err.text);
 }
 
+static void done_slot(const struct event_scan *scan, struct slot *slot)
+{
+	tm_free(slot->events);
+	if (slot->memory && scan->done_memory)
+		scan->done_memory(slot->memory);
+	tm_free(slot->memory);
+}
+
 static int run_alone(const struct event_scan *scan, struct event_scan_counts *counts,
 		     struct tm_error *err)
 {
@@ -123,13 +136,35 @@ static int run_alone(const struct event_scan *scan, struct event_scan_counts *co
 		slot.state = decode(scan, i, &slot);
 		rc = look_at(scan, i, &slot, counts, err);
 	}
-	tm_free(slot.events);
+	done_slot(scan, &slot);
 	return rc;
+}
+
+static void swap_events(struct slot *a, struct slot *b)
+{
+	struct slot other = *a;
+	a->events = b->events;
+	a->room = b->room;
+	b->events = other.events;
+	b->room = other.room;
+}
+
+/* Events that are digested where they are decoded need no room of their own per block. */
+static enum slot_state decode_with(const struct event_scan *scan, size_t index, struct slot *slot,
+				   struct slot *own)
+{
+	if (scan->digest)
+		swap_events(slot, own);
+	enum slot_state state = decode(scan, index, slot);
+	if (scan->digest)
+		swap_events(slot, own);
+	return state;
 }
 
 static void *work(void *ctx)
 {
 	struct run *run = ctx;
+	struct slot own = {0};
 	pthread_mutex_lock(&run->lock);
 	while (!run->stop && run->next < run->scan->end) {
 		if (run->next - run->taken >= run->slot_count) {
@@ -139,12 +174,13 @@ static void *work(void *ctx)
 		size_t index = run->next++;
 		struct slot *slot = &run->slots[index % run->slot_count];
 		pthread_mutex_unlock(&run->lock);
-		enum slot_state state = decode(run->scan, index, slot);
+		enum slot_state state = decode_with(run->scan, index, slot, &own);
 		pthread_mutex_lock(&run->lock);
 		slot->state = state;
 		pthread_cond_signal(&run->ready);
 	}
 	pthread_mutex_unlock(&run->lock);
+	tm_free(own.events);
 	return NULL;
 }
 
@@ -191,7 +227,7 @@ static int run_threads(const struct event_scan *scan, unsigned threads,
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(workers[i], NULL);
 	for (size_t i = 0; i < run.slot_count; i++)
-		tm_free(run.slots[i].events);
+		done_slot(scan, &run.slots[i]);
 	pthread_cond_destroy(&run.ready);
 	pthread_cond_destroy(&run.emptied);
 	pthread_mutex_destroy(&run.lock);

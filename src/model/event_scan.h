@@ -26,6 +26,16 @@ struct event_scan {
 	/* Called in order, by the asking thread. Not 0 stops with that value. */
 	int (*fn)(void *ctx, size_t index, const struct trace_event_block *facts,
 		  struct trace_event *events);
+	/*
+	 * Instead of fn, if there is one: called by any thread, blocks in no order. *memory is
+	 * NULL at first, then what an earlier call made of it, for a block with a lower number;
+	 * it is tm_free()d in the end after done_memory(). What it says is for `digested`, which is
+	 * called in order by the asking thread.
+	 */
+	int (*digest)(const void *ctx, size_t index, const struct trace_event_block *facts,
+		      const struct trace_event *events, void **memory);
+	int (*digested)(void *ctx, const struct trace_event_block *facts, const void *memory);
+	void (*done_memory)(void *memory);
 	/* As fn, for a block that is damaged: its events are not known. May be NULL. */
 	int (*damaged)(void *ctx, size_t index, const struct trace_event_block *facts);
 	void *ctx;

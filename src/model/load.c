@@ -11,9 +11,12 @@
 #include "model/event_scan.h"
 #include "model/history.h"
 #include "model/state.h"
+#include "model/tally.h"
 
 /* Slices are cut after half a million events at most in files of this size. */
 enum { TAIL_EVENTS_MAX = 4 << 20 };
+/* What a file that is being written has after its last whole block of events. */
+enum { JOURNAL_EVENTS_MAX = 1 << 17 };
 
 struct loader {
 	struct trace_reader *reader;
@@ -321,6 +324,15 @@ static int rebuild_damaged(void *ctx, size_t index, const struct trace_event_blo
 	return 0;
 }
 
+static uint64_t all_events(const struct loader *l)
+{
+	size_t count = trace_reader_event_block_count(l->reader);
+	struct trace_event_block last;
+	if (count == 0 || trace_reader_event_block(l->reader, count - 1, &last))
+		return 0;
+	return last.first_event + last.event_count;
+}
+
 /* Decoded by several threads, applied in order by this one. */
 static int rebuild(struct loader *l)
 {
@@ -334,10 +346,54 @@ static int rebuild(struct loader *l)
 		.damaged = rebuild_damaged,
 		.ctx = l,
 	};
-	struct trace_event_block last;
-	if (scan.end > 0 && !trace_reader_event_block(l->reader, scan.end - 1, &last))
-		l->all_events = last.first_event + last.event_count;
+	l->all_events = all_events(l);
 	return event_scan_run(&scan, &counts, l->err);
+}
+
+static int take_tally(struct loader *l, const struct tally *tally)
+{
+	struct model *m = l->m;
+	int rc = 0;
+	m->events = tally->events;
+	m->now_us = tally->last_us;
+	m->peak_bytes = tally->peak_bytes;
+	m->peak_blocks = tally->peak_blocks;
+	m->peak_us = tally->peak_us;
+	m->freed_unseen = tally->freed_unseen;
+	m->freed_older = tally->freed_older;
+	if (!m->rss.heap_known && tally->rss_known) {
+		m->rss.heap_known = true;
+		m->rss.heap_bytes = tally->rss_heap_bytes;
+	}
+	for (size_t i = 0; i < tally->count && !rc; i++)
+		rc = add_sum(l, &tally->sums[i]);
+	m->loaded = tally->events > 0;
+	model_slice_begin(m, m->loaded);
+	return rc;
+}
+
+/* The same by sums of each block of events, as far as those have what is needed; -EBADMSG. */
+static int rebuild_by_tally(struct loader *l)
+{
+	struct tally tally = {0};
+	struct tally_options options = {
+		.blocks = tally_reach(l->reader),
+		.rss_us = l->m->rss.time_us,
+		.most_bytes = LIVE_48_BITS,
+		.threads = l->options->threads,
+		.all_events = l->all_events = all_events(l),
+		.progress = l->options->progress,
+		.ctx = l->options->ctx,
+	};
+	struct trace_event_block next;
+	if (!trace_reader_event_block(l->reader, options.blocks, &next) &&
+	    options.all_events - next.first_event > JOURNAL_EVENTS_MAX)
+		return -EBADMSG;
+	int rc = tally_run(l->reader, &options, &tally, l->err);
+	if (!rc)
+		rc = take_tally(l, &tally);
+	tm_free(tally.sums);
+	return rc ? rc : replay(l);
 }
 
 static int from_trace(struct trace_reader *r, int (*feed)(struct loader *l),
@@ -373,10 +429,7 @@ static int from_trace(struct trace_reader *r, int (*feed)(struct loader *l),
 /* So many events without slices are not the tail of a file that is being written. */
 static bool slices_are_missing(const struct loader *l)
 {
-	size_t count = trace_reader_event_block_count(l->reader);
-	struct trace_event_block last;
-	return count > 0 && !trace_reader_event_block(l->reader, count - 1, &last) &&
-	       last.first_event + last.event_count > l->m->events + TAIL_EVENTS_MAX;
+	return all_events(l) > l->m->events + TAIL_EVENTS_MAX;
 }
 
 static int load_aggregates(struct loader *l)
@@ -394,9 +447,11 @@ static int load_aggregates(struct loader *l)
 int model_load_with(struct trace_reader *r, const struct model_load_options *options,
 		    struct model **ret_model, bool *ret_rebuilt, struct tm_error *err)
 {
-	int rc = from_trace(r, load_aggregates, options, ret_model, err);
+	int rc = options->anew ? -EBADMSG : from_trace(r, load_aggregates, options, ret_model, err);
 	bool rebuilt = rc == -EBADMSG;
-	if (rebuilt)
+	if (rebuilt && !options->addresses)
+		rc = from_trace(r, rebuild_by_tally, options, ret_model, err);
+	if (rebuilt && rc == -EBADMSG)
 		rc = from_trace(r, rebuild, options, ret_model, err);
 	if (!rc && ret_rebuilt)
 		*ret_rebuilt = rebuilt;

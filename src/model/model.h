@@ -111,6 +111,7 @@ struct model_load_options {
 	void *ctx;
 	unsigned threads; /* that decode events; 0 = one per core */
 	bool addresses;   /* of live blocks, for model_live_blocks() after a rebuild */
+	bool anew;        /* rebuild, whatever aggregates the trace has */
 };
 /* The same with options; *ret_rebuilt (may be NULL) tells whether slices were missing or damaged.
  */

@@ -5,6 +5,9 @@
 #include "base/memory.h"
 #include "trace/foresee.h"
 
+#define LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
 const char decode_no_memory[] = "there is no memory for it";
 
 struct decode {
@@ -22,6 +25,11 @@ struct decode {
 	uint32_t *next_freed;
 	struct foresee_thread *threads;
 	struct foresee_slot *foreseen;
+	/* The present runs: what is left of them, and what comes after. */
+	uint64_t time_run, time_ns, next_tick;
+	uint64_t thread_run, next_thread;
+	uint32_t thread_id;
+	struct foresee_recent recent;
 	const char *wrong;
 };
 
@@ -45,62 +53,77 @@ static void start(struct decode *d)
 }
 
 /* Two numbers of a nibble each, or more. */
-static void take_nibbles(struct span *column, uint64_t *ret_first, uint64_t *ret_second)
+static inline void take_nibbles(struct span *column, uint64_t *ret_first, uint64_t *ret_second)
 {
-	const uint8_t *byte = span_take(column, 1);
-	*ret_first = byte ? *byte >> 4 : 0;
-	*ret_second = byte ? *byte & 15 : 0;
-	if (*ret_first == COLUMN_ESCAPE)
+	uint8_t byte = 0;
+	if (LIKELY(column->next < column->end))
+		byte = *column->next++;
+	else
+		column->bad = true;
+	*ret_first = byte >> 4;
+	*ret_second = byte & 15;
+	if (UNLIKELY(*ret_first == COLUMN_ESCAPE))
 		*ret_first += span_limited(column, FORMAT_BLOCK_EVENTS);
-	if (*ret_second == COLUMN_ESCAPE)
+	if (UNLIKELY(*ret_second == COLUMN_ESCAPE))
 		*ret_second += span_limited(column, UINT64_MAX - COLUMN_ESCAPE - 1);
 }
 
-/* Times of all events from their runs; the last run lasts to the end. */
-static const char *decode_times(struct decode *d, size_t count)
+/* The next run of events in one microsecond; the last run lasts to the end. */
+static bool next_time(struct decode *d, size_t left)
 {
 	struct span *column = &d->columns[COLUMN_TIME];
-	uint64_t tick = d->limits->start_ns / COLUMN_TICK_NS;
-	size_t i = 0;
-	while (i < count) {
-		bool last = span_left(column) == 0;
-		uint64_t run = count - i - 1, step = 0;
-		if (!last)
-			take_nibbles(column, &run, &step);
-		run++;
-		if (column->bad || run == 0 || run > count - i)
-			return "a run of times is too long";
-		for (uint64_t k = 0; k < run; k++)
-			d->events[i++].time_ns = tick * COLUMN_TICK_NS;
-		if (step >= UINT64_MAX / COLUMN_TICK_NS - tick)
-			return "a time is beyond all times";
-		tick += step + 1;
-	}
-	return NULL;
+	uint64_t run = left - 1, step = 0;
+	d->time_ns = d->next_tick * COLUMN_TICK_NS;
+	if (span_left(column) > 0)
+		take_nibbles(column, &run, &step);
+	run++;
+	if (column->bad || run == 0 || run > left)
+		return d->wrong = "a run of times is too long", false;
+	if (step >= UINT64_MAX / COLUMN_TICK_NS - d->next_tick)
+		return d->wrong = "a time is beyond all times", false;
+	d->next_tick += step + 1;
+	d->time_run = run;
+	return true;
 }
 
-static const char *decode_threads(struct decode *d, size_t count)
+static bool next_thread(struct decode *d, size_t left)
 {
 	struct span *column = &d->columns[COLUMN_THREAD];
-	struct foresee_recent recent = {0};
-	uint64_t thread_id = count > 0 ? span_varint(column) : 0;
-	size_t i = 0;
-	while (i < count) {
-		bool last = span_left(column) == 0;
-		uint64_t run = count - i - 1, rank = 0;
-		if (thread_id >= d->limits->thread_count)
-			return "a thread is not in the file";
-		foresee_recent_use(&recent, (uint32_t)thread_id);
-		if (!last)
-			take_nibbles(column, &run, &rank);
-		if (column->bad || run >= count - i ||
-		    (rank >= recent.count && rank < COLUMN_ESCAPE))
-			return "a run of threads is too long";
-		for (uint64_t k = 0; k <= run; k++)
-			d->events[i++].thread_id = (uint32_t)thread_id;
-		thread_id = rank < COLUMN_ESCAPE ? recent.thread_id[rank] : rank - COLUMN_ESCAPE;
+	uint64_t run = left - 1, rank = 0;
+	if (d->next_thread >= d->limits->thread_count)
+		return d->wrong = "a thread is not in the file", false;
+	d->thread_id = (uint32_t)d->next_thread;
+	foresee_recent_use(&d->recent, d->thread_id);
+	if (span_left(column) > 0)
+		take_nibbles(column, &run, &rank);
+	if (column->bad || run >= left || (rank >= d->recent.count && rank < COLUMN_ESCAPE))
+		return d->wrong = "a run of threads is too long", false;
+	d->next_thread = rank < COLUMN_ESCAPE ? d->recent.thread_id[rank] : rank - COLUMN_ESCAPE;
+	d->thread_run = run + 1;
+	return true;
+}
+
+/* Time and thread of events [first, end), all else 0. */
+static bool decode_runs(struct decode *d, size_t first, size_t end, size_t count)
+{
+	memset(d->events + first, 0, (end - first) * sizeof *d->events);
+	for (size_t i = first; i < end;) {
+		if (d->time_run == 0 && !next_time(d, count - i))
+			return false;
+		size_t part = d->time_run < end - i ? (size_t)d->time_run : end - i;
+		d->time_run -= part;
+		for (; part > 0; part--)
+			d->events[i++].time_ns = d->time_ns;
 	}
-	return NULL;
+	for (size_t i = first; i < end;) {
+		if (d->thread_run == 0 && !next_thread(d, count - i))
+			return false;
+		size_t part = d->thread_run < end - i ? (size_t)d->thread_run : end - i;
+		d->thread_run -= part;
+		for (; part > 0; part--)
+			d->events[i++].thread_id = d->thread_id;
+	}
+	return true;
 }
 
 /* A stack number that was written, new ones included. */
@@ -147,11 +170,12 @@ static void decode_address(struct decode *d, struct foresee_stack *stack, struct
 static uint32_t decode_stack(struct decode *d, unsigned how, uint32_t foreseen)
 {
 	uint32_t *follower = &d->stacks[d->thread->history.stacks & COLUMN_STACK_MASK].follower;
-	if (how == TOKEN_BY_HISTORY)
-		*follower = foreseen;
-	else if (how == TOKEN_MISS)
-		*follower = take_stack(d, COLUMN_STACK, span_u32(&d->columns[COLUMN_STACK]));
-	return *follower;
+	uint32_t number = foreseen;
+	if (how == TOKEN_BY_STACK)
+		return *follower;
+	if (how == TOKEN_MISS)
+		number = take_stack(d, COLUMN_STACK, span_u32(&d->columns[COLUMN_STACK]));
+	return *follower = number;
 }
 
 static void decode_extra(struct decode *d, struct foresee_stack *stack)
@@ -273,29 +297,38 @@ static void decode_free(struct decode *d, uint32_t index, unsigned token)
 		decode_free_stack(d, event);
 }
 
-static const char *decode_all(struct decode *d, size_t count)
+static void decode_part(struct decode *d, const uint8_t *tokens, size_t first, size_t end)
 {
-	start(d);
-	memset(d->events, 0, count * sizeof *d->events);
-	const uint8_t *tokens = span_take(&d->columns[COLUMN_TOKEN], count);
-	if (!tokens)
-		return "events are missing";
-	const char *wrong = decode_times(d, count);
-	if (!wrong)
-		wrong = decode_threads(d, count);
-	for (uint32_t i = 0; i < count && !wrong; i++) {
+	for (size_t i = first; i < end && LIKELY(!d->wrong); i++) {
 		unsigned token = tokens[i] & ~(unsigned)TOKEN_EXTRA;
 		uint32_t slot = d->events[i].thread_id % COLUMN_THREADS;
 		d->thread = &d->threads[slot];
 		d->live_ends = COLUMN_LIVE_ENDS + slot;
-		if (token >= TOKEN_END)
-			return "an event is of an unknown kind";
-		if (token >= TOKEN_FREE)
-			decode_free(d, i, token);
+		if (token < TOKEN_FREE)
+			decode_alloc(d, (uint32_t)i, token, tokens[i] & TOKEN_EXTRA);
+		else if (LIKELY(token < TOKEN_END))
+			decode_free(d, (uint32_t)i, token);
 		else
-			decode_alloc(d, i, token, tokens[i] & TOKEN_EXTRA);
-		wrong = d->wrong;
+			d->wrong = "an event is of an unknown kind";
 	}
+}
+
+/* In parts that stay in the first cache from their times to their blocks. */
+static const char *decode_all(struct decode *d, size_t count)
+{
+	enum { PART = 256 };
+	start(d);
+	const uint8_t *tokens = span_take(&d->columns[COLUMN_TOKEN], count);
+	if (!tokens)
+		return "events are missing";
+	d->next_tick = d->limits->start_ns / COLUMN_TICK_NS;
+	d->next_thread = count > 0 ? span_varint(&d->columns[COLUMN_THREAD]) : 0;
+	for (size_t i = 0; i < count && !d->wrong; i += PART) {
+		size_t end = count - i < PART ? count : i + PART;
+		if (decode_runs(d, i, end, count))
+			decode_part(d, tokens, i, end);
+	}
+	const char *wrong = d->wrong;
 	for (int i = 0; i < COLUMN_COUNT && !wrong; i++)
 		wrong = d->columns[i].bad ? "a column is too short" : NULL;
 	return wrong;

@@ -286,7 +286,7 @@ static void begin_event(struct ref_source *source, struct trace_event *event, ui
 /* The end of a realloc that its thread is in, or a signal handler's or another event in between. */
 static void end_realloc(struct ref_source *source, struct trace_event *event)
 {
-	bool fails = ref_random(source, 3) == 0;
+	bool fails = ref_random(source, 3) == 0 && !source->plentiful;
 	begin_event(source, event, fails ? TRACE_REALLOC_UNDO : TRACE_REALLOC_ALLOC);
 	if (fails)
 		event->address = 0;

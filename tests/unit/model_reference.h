@@ -74,6 +74,7 @@ struct ref_source {
 	uint64_t time_ns;
 	uint32_t addresses;  /* how many different ones */
 	bool honest;         /* a block that begins on a live address is preceded by FREE_UNSEEN */
+	bool plentiful;      /* no realloc fails */
 	uint32_t in_realloc; /* bit per thread */
 };
 uint64_t ref_random(struct ref_source *source, uint64_t below);
