@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A patched entry point, as the tracer (or the collector) describes it to the
+ * agent. Freestanding-safe.
+ *
+ *   function        jmp stub
+ *   stub            push site(%rip); jmp *glue(%rip)      glue: the agent's tidemark_patched
+ *   site            struct wire_site: what the arguments mean, and where to go on
+ *   site.original   the moved first instructions, then a jump into the function
+ *
+ * Stub, site and moved instructions lie in an *island*: memory within 2 GiB of
+ * the function, written once, then readable and executable. All of it is made
+ * by inject/patch.c; the agent only reads sites.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* What a call of the function means. */
+enum wire_hook {
+	WIRE_HOOK_ALLOC = 0,   /* returns the block, or NULL */
+	WIRE_HOOK_FREE = 1,    /* ends the block */
+	WIRE_HOOK_REALLOC = 2, /* returns the new block, or NULL: the old one lives on */
+	WIRE_HOOK_OUT = 3,     /* returns 0 and stores the block through argument `pointer` */
+	WIRE_HOOK_TEXT = 4,    /* returns a copy of a string, or NULL */
+	WIRE_HOOK_XALLOC = 5,  /* jemalloc's xallocx: resizes in place, returns the real size */
+	WIRE_HOOK_NEW = 6,     /* throws when there is no memory: `twin` is the form that does not */
+	WIRE_HOOK_REALLOCF = 7, /* as REALLOC, but a failure frees the old block */
+	WIRE_HOOK_COUNT = 8,
+};
+
+enum {
+	WIRE_SITE_ARGUMENTS = 6, /* integer arguments in registers */
+	WIRE_SITE_NO_ARGUMENT = 255,
+	WIRE_SITE_JEMALLOC_FLAGS = 1u << 0, /* `alignment` is mallocx's flags */
+	WIRE_SITE_FREES_AT_ZERO = 1u << 1,  /* realloc to 0 bytes is a free */
+};
+
+struct wire_site {
+	uint64_t original;  /* the function without the patch */
+	uint64_t twin;      /* WIRE_HOOK_NEW: the nothrow form to try first (its original) */
+	uint8_t hook;       /* enum wire_hook */
+	uint8_t api;        /* enum wire_api */
+	uint8_t size;       /* which argument is the size; WIRE_SITE_NO_ARGUMENT: none */
+	uint8_t count;      /* ... a factor of the size */
+	uint8_t alignment;  /* ... the alignment */
+	uint8_t pointer;    /* ... the block that ends, or where to store the new one */
+	uint8_t flags;      /* WIRE_SITE_* */
+	uint8_t source;     /* which allocator of the process (plan.h); 0 the first */
+	uint64_t reserved;
+};
+_Static_assert(sizeof(struct wire_site) == 32, "site layout");
