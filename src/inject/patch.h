@@ -19,11 +19,11 @@
 #define PATCH_GLUE_SYMBOL "tidemark_patched"
 
 struct patch {
-	uint64_t address;                    /* of the changed bytes */
-	uint8_t old[RELOC_PATCH_BYTES];      /* what must be there */
+	uint64_t address;               /* of the changed bytes */
+	uint8_t old[RELOC_PATCH_BYTES]; /* what must be there */
 	uint8_t new[RELOC_PATCH_BYTES];
-	const struct plan_entry *entry;      /* borrowed from the plan */
-	uint64_t copy;                       /* address of the moved instructions */
+	const struct plan_entry *entry; /* borrowed from the plan */
+	uint64_t copy;                  /* address of the moved instructions */
 };
 
 struct patch_set {

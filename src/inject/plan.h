@@ -27,17 +27,20 @@ struct plan_hooks; /* plan_hook.h */
 
 /* Which functions are looked for. */
 enum {
-	PLAN_LIBC = 1u << 0,   /* malloc, free ... and operator new, delete of an allocator */
-	PLAN_NATIVE = 1u << 1, /* names of the allocator's own: mallocx, _rjem_*, mi_*, tc_*, Nim's */
+	PLAN_LIBC = 1u << 0, /* malloc, free ... and operator new, delete of an allocator */
+	PLAN_NATIVE =
+		1u << 1, /* names of the allocator's own: mallocx, _rjem_*, mi_*, tc_*, Nim's */
 	PLAN_HIDDEN = 1u << 2, /* of PLAN_NATIVE only what .dynsym does not have: the rest is served
 				  by other means */
 	PLAN_ALL = PLAN_LIBC | PLAN_NATIVE,
 };
 
+enum { PLAN_NO_TWIN = 0xffffffff };
+
 struct plan_source {
-	int fd;         /* the module's file; not closed, its position is not used */
-	uint64_t bias;  /* run-time address = bias + ELF address */
-	unsigned what;  /* PLAN_* */
+	int fd;        /* the module's file; not closed, its position is not used */
+	uint64_t bias; /* run-time address = bias + ELF address */
+	unsigned what; /* PLAN_* */
 	const struct plan_hooks *hooks; /* the user's list; may be NULL */
 };
 
@@ -47,14 +50,14 @@ struct plan_entry {
 	const char *allocator; /* "malloc", "jemalloc", "mimalloc", "tcmalloc", "operator new",
 				  "nim", or the name in the user's list; static or the hooks' */
 	struct wire_site site; /* original and twin are filled by patch_place() */
-	uint32_t twin;         /* index of the entry that is WIRE_HOOK_NEW's twin */
+	uint32_t twin; /* index of the entry that is WIRE_HOOK_NEW's twin, or PLAN_NO_TWIN */
 	struct reloc reloc;
 };
 
 /* A function that was found, and cannot be. */
 struct plan_refusal {
 	const char *name;
-	char reason[120]; /* a clause: "it is shorter than a jump" */
+	char reason[240]; /* a clause: "it is shorter than a jump" */
 };
 
 struct plan {
@@ -62,9 +65,10 @@ struct plan {
 	size_t entry_count;
 	struct plan_refusal *refusals;
 	size_t refusal_count;
-	bool has_symbols; /* there was a symbol table at all */
-	bool has_malloc;  /* the module defines malloc as a function */
-	char *names;      /* private: what the names point into */
+	bool has_symbols;     /* there was a symbol table at all */
+	bool has_malloc;      /* the module defines malloc as a function */
+	uint64_t hooks_found; /* bit n: function n of the user's list is here, or refused */
+	char *names;          /* private: what the names point into */
 };
 
 /*

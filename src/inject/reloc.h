@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,15 +33,15 @@ struct reloc_step {
 	uint8_t from;
 	uint8_t to; /* set by reloc_emit() */
 	uint8_t bytes;
-	uint8_t kind;     /* private to reloc.c */
-	uint8_t at;       /* private: where the displacement is in it, or its condition */
-	uint64_t target;  /* private: absolute address it refers to */
+	uint8_t kind;    /* private to reloc.c */
+	uint8_t at;      /* private: where its displacement, condition or ModRM byte is */
+	uint64_t target; /* private: the address it refers to */
 };
 
 struct reloc {
-	uint64_t address;  /* of the function */
-	uint8_t entry;     /* the patch is here: 0, or 4 after an endbr64 */
-	uint8_t end;       /* one past the moved instructions, from the start of the function */
+	uint64_t address; /* of the function */
+	uint8_t entry;    /* the patch is here: 0, or 4 after an endbr64 */
+	uint8_t end;      /* one past the moved instructions, from the start of the function */
 	uint8_t steps;
 	uint8_t falls_through; /* the copy ends with a jump back to address + end */
 	struct reloc_step step[RELOC_MOVED_MAX];
@@ -48,10 +49,10 @@ struct reloc {
 };
 
 struct reloc_code {
-	const uint8_t *bytes;   /* the function's code */
-	size_t count;           /* how many bytes may be looked at: up to the next function */
-	size_t function_bytes;  /* st_size; 0 unknown */
-	uint64_t address;       /* where it runs */
+	const uint8_t *bytes;  /* the function's code */
+	size_t count;          /* how many bytes may be looked at: up to the next function */
+	size_t function_bytes; /* st_size; 0 unknown */
+	uint64_t address;      /* where it runs */
 };
 
 /*
@@ -61,6 +62,9 @@ struct reloc_code {
  */
 TM_MUST_CHECK int reloc_decode(const struct reloc_code *code, struct reloc *ret_reloc,
 			       struct tm_error *err);
+
+/* Does the function branch or call straight to one of these addresses? */
+bool reloc_leads_to(const struct reloc_code *code, const uint64_t *addresses, size_t count);
 
 /*
  * Writes the copy for address `place` into bytes (RELOC_COPY_BYTES) and notes in

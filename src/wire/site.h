@@ -24,7 +24,7 @@ enum wire_hook {
 	WIRE_HOOK_OUT = 3,     /* returns 0 and stores the block through argument `pointer` */
 	WIRE_HOOK_TEXT = 4,    /* returns a copy of a string, or NULL */
 	WIRE_HOOK_XALLOC = 5,  /* jemalloc's xallocx: resizes in place, returns the real size */
-	WIRE_HOOK_NEW = 6,     /* throws when there is no memory: `twin` is the form that does not */
+	WIRE_HOOK_NEW = 6, /* throws when there is no memory: `twin` is the form that does not */
 	WIRE_HOOK_REALLOCF = 7, /* as REALLOC, but a failure frees the old block */
 	WIRE_HOOK_COUNT = 8,
 };
@@ -37,16 +37,16 @@ enum {
 };
 
 struct wire_site {
-	uint64_t original;  /* the function without the patch */
-	uint64_t twin;      /* WIRE_HOOK_NEW: the nothrow form to try first (its original) */
-	uint8_t hook;       /* enum wire_hook */
-	uint8_t api;        /* enum wire_api */
-	uint8_t size;       /* which argument is the size; WIRE_SITE_NO_ARGUMENT: none */
-	uint8_t count;      /* ... a factor of the size */
-	uint8_t alignment;  /* ... the alignment */
-	uint8_t pointer;    /* ... the block that ends, or where to store the new one */
-	uint8_t flags;      /* WIRE_SITE_* */
-	uint8_t source;     /* which allocator of the process (plan.h); 0 the first */
+	uint64_t original; /* the function without the patch */
+	uint64_t twin;     /* WIRE_HOOK_NEW: the nothrow form to try first (its original) */
+	uint8_t hook;      /* enum wire_hook */
+	uint8_t api;       /* enum wire_api */
+	uint8_t size;      /* which argument is the size; WIRE_SITE_NO_ARGUMENT: none */
+	uint8_t count;     /* ... a factor of the size */
+	uint8_t alignment; /* ... the alignment */
+	uint8_t pointer;   /* ... the block that ends, or where to store the new one */
+	uint8_t flags;     /* WIRE_SITE_* */
+	uint8_t source;    /* which allocator of the process (plan.h); 0 the first */
 	uint64_t reserved;
 };
 _Static_assert(sizeof(struct wire_site) == 32, "site layout");

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inject/plan_find.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* What the tables are searched with. */
+struct search {
+	const struct plan_source *source;
+	struct plan_prefixes prefixes;
+	bool wants_malloc; /* some of the module's code calls another module's malloc */
+	struct plan_found found;
+};
+
+/* Names are searched as bytes: a prefix shows itself without a walk over all symbols. */
+static void find_prefixes(const struct plan_table *table, struct plan_prefixes *prefixes)
+{
+	static const char last[] = "_mallocx";
+	const char *at = table->names, *end = at + table->name_bytes;
+	while ((at = memmem(at, (size_t)(end - at), last, sizeof last))) {
+		const char *start = at;
+		while (start > table->names && start[-1])
+			start--;
+		plan_prefixes_add(prefixes, start);
+		at += sizeof last;
+	}
+}
+
+static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
+		      const struct plan_candidate *candidate)
+{
+	unsigned what = search->source->what;
+	switch (candidate->match.family) {
+	case PLAN_FAMILY_CUSTOM:
+		return true;
+	case PLAN_FAMILY_LIBC:
+	case PLAN_FAMILY_CXX:
+		/* A file's own function of that name is another thing, unless it hides the real. */
+		return (what & PLAN_LIBC) &&
+		       (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL || !search->wants_malloc);
+	case PLAN_FAMILY_JEMALLOC:
+	case PLAN_FAMILY_MIMALLOC:
+	case PLAN_FAMILY_TCMALLOC:
+	case PLAN_FAMILY_NIM:
+	case PLAN_FAMILY_COUNT:
+		break;
+	}
+	return what & PLAN_NATIVE;
+}
+
+/* The part of a name before what the compiler appends to a variant; is it one? */
+static bool is_variant(const char *name, size_t *ret_bytes)
+{
+	const char *dot = strchr(name, '.');
+	*ret_bytes = dot ? (size_t)(dot - name) : strlen(name);
+	return dot && (strncmp(dot, ".constprop", 10) == 0 || strncmp(dot, ".isra", 5) == 0);
+}
+
+static bool match_hook(const struct search *search, const char *name,
+		       struct plan_candidate *candidate)
+{
+	const struct plan_hooks *hooks = search->source->hooks;
+	size_t bytes;
+	bool variant = is_variant(name, &bytes);
+	for (size_t i = 0; hooks && i < hooks->count; i++) {
+		const struct plan_name *hook = &hooks->list[i].name;
+		if (strncmp(hook->name, name, bytes) != 0 || hook->name[bytes] ||
+		    (name[bytes] && !variant))
+			continue;
+		candidate->match = (struct plan_match){hook, PLAN_FAMILY_CUSTOM, WIRE_API_CUSTOM};
+		candidate->hook = (uint8_t)i;
+		return true;
+	}
+	return false;
+}
+
+static bool match(const struct search *search, const char *name, struct plan_candidate *candidate)
+{
+	size_t bytes;
+	bool variant = is_variant(name, &bytes);
+	candidate->hook = PLAN_NO_HOOK;
+	candidate->flaw = variant ? PLAN_FLAW_VARIANT : PLAN_FLAW_NONE;
+	if (match_hook(search, name, candidate))
+		return true;
+	return plan_names_find(name, &search->prefixes, &candidate->match) &&
+	       (variant || !name[bytes]);
+}
+
+/* False: a symbol of a kind that means nothing (a file, a section). */
+static bool judge_type(const Elf64_Sym *symbol, struct plan_candidate *candidate)
+{
+	switch (ELF64_ST_TYPE(symbol->st_info)) {
+	case STT_FUNC:
+	case STT_NOTYPE:
+		return true;
+	case STT_GNU_IFUNC:
+		candidate->flaw = PLAN_FLAW_IFUNC;
+		return true;
+	case STT_OBJECT:
+	case STT_COMMON:
+	case STT_TLS:
+		candidate->flaw = PLAN_FLAW_DATA;
+		/* Variables of one file may be called free. */
+		return ELF64_ST_BIND(symbol->st_info) != STB_LOCAL ||
+		       candidate->match.family == PLAN_FAMILY_CUSTOM;
+	default:
+		return false;
+	}
+}
+
+static int add(struct search *search, const struct plan_candidate *candidate)
+{
+	struct plan_found *found = &search->found;
+	if (found->count == PLAN_CANDIDATES_MAX)
+		return 0;
+	if ((found->count & (found->count - 1)) == 0) {
+		size_t room = found->count ? 2 * found->count : 1;
+		struct plan_candidate *grown = tm_grow_array(found->list, room, sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		found->list = grown;
+	}
+	found->list[found->count++] = *candidate;
+	return 0;
+}
+
+static int search_table(struct search *search, const struct plan_table *table)
+{
+	int error = 0;
+	for (size_t i = 0; i < table->count && !error; i++) {
+		const Elf64_Sym *symbol = &table->symbols[i];
+		const char *name = plan_elf_name(table, symbol);
+		struct plan_candidate candidate = {.name = name,
+						   .address = symbol->st_value,
+						   .bytes = symbol->st_size,
+						   .dynamic = table->dynamic,
+						   .next = UINT64_MAX};
+		if (symbol->st_shndx != SHN_UNDEF && match(search, name, &candidate) &&
+		    judge_type(symbol, &candidate) && is_wanted(search, symbol, &candidate))
+			error = add(search, &candidate);
+	}
+	return error;
+}
+
+/* "malloc", or "malloc@GLIBC_2.2.5", which somebody else defines. */
+static bool is_foreign_malloc(const struct plan_table *table, const Elf64_Sym *symbol)
+{
+	const char *name = plan_elf_name(table, symbol);
+	return symbol->st_shndx == SHN_UNDEF && strncmp(name, "malloc", 6) == 0 &&
+	       (!name[6] || name[6] == '@');
+}
+
+static bool wants_malloc(const struct plan_elf *elf)
+{
+	for (size_t k = 0; k < elf->table_count; k++)
+		for (size_t i = 0; i < elf->tables[k].count; i++)
+			if (is_foreign_malloc(&elf->tables[k], &elf->tables[k].symbols[i]))
+				return true;
+	return false;
+}
+
+/* The user's word first, then who is the allocator, then how malloc is called. */
+static int rank(const struct plan_candidate *candidate)
+{
+	static const int ranks[PLAN_FAMILY_COUNT] = {
+		[PLAN_FAMILY_CUSTOM] = 0,   [PLAN_FAMILY_JEMALLOC] = 1, [PLAN_FAMILY_MIMALLOC] = 1,
+		[PLAN_FAMILY_TCMALLOC] = 1, [PLAN_FAMILY_NIM] = 1,      [PLAN_FAMILY_LIBC] = 2,
+		[PLAN_FAMILY_CXX] = 3,
+	};
+	return ranks[candidate->match.family];
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct plan_candidate *x = a, *y = b;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (rank(x) != rank(y))
+		return rank(x) - rank(y);
+	size_t x_bytes = strlen(x->name), y_bytes = strlen(y->name);
+	if (x_bytes != y_bytes) /* free, not cfree */
+		return x_bytes < y_bytes ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* Narrows the room of the last candidate before the symbol. */
+static void note_neighbour(struct plan_found *found, uint64_t address)
+{
+	size_t low = 0, high = found->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (found->list[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	/* All names at the same address. */
+	for (size_t i = low; i-- && found->list[i].address == found->list[low - 1].address;)
+		if (address < found->list[i].next)
+			found->list[i].next = address;
+}
+
+static void find_neighbours(const struct plan_elf *elf, struct plan_found *found)
+{
+	for (size_t k = 0; k < elf->table_count; k++)
+		for (size_t i = 0; i < elf->tables[k].count; i++) {
+			const Elf64_Sym *symbol = &elf->tables[k].symbols[i];
+			unsigned type = ELF64_ST_TYPE(symbol->st_info);
+			if (symbol->st_shndx != SHN_UNDEF &&
+			    (type == STT_FUNC || type == STT_NOTYPE || type == STT_GNU_IFUNC))
+				note_neighbour(found, symbol->st_value);
+		}
+}
+
+/* With PLAN_HIDDEN: leaves out what .dynsym has, under this or another name. */
+static void drop_exported(struct plan_found *found)
+{
+	size_t kept = 0;
+	for (size_t i = 0, end; i < found->count; i = end) {
+		bool exported = false;
+		for (end = i;
+		     end < found->count && found->list[end].address == found->list[i].address;
+		     end++)
+			exported |= found->list[end].dynamic;
+		for (size_t k = i; k < end; k++)
+			if (!exported || found->list[k].match.family == PLAN_FAMILY_CUSTOM)
+				found->list[kept++] = found->list[k];
+	}
+	found->count = kept;
+}
+
+int plan_find(const struct plan_elf *elf, const struct plan_source *source,
+	      struct plan_found *ret_found)
+{
+	struct search search = {.source = source, .wants_malloc = wants_malloc(elf)};
+	int error = 0;
+	for (size_t k = 0; k < elf->table_count; k++)
+		find_prefixes(&elf->tables[k], &search.prefixes);
+	for (size_t k = 0; k < elf->table_count && !error; k++)
+		error = search_table(&search, &elf->tables[k]);
+	if (error) {
+		tm_free(search.found.list);
+		return error;
+	}
+	if (search.found.count)
+		qsort(search.found.list, search.found.count, sizeof *search.found.list, compare);
+	if (source->what & PLAN_HIDDEN)
+		drop_exported(&search.found);
+	find_neighbours(elf, &search.found);
+	*ret_found = search.found;
+	return 0;
+}
