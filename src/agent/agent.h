@@ -53,6 +53,7 @@ enum {
 	AGENT_STARTS = 256, /* threads on their way at one time; more begin unannounced */
 };
 
+struct label_table;
 struct lane;
 
 /* What a thread that is being made will do; `start` 0: free. */
@@ -105,8 +106,10 @@ struct agent {
 		jit_regions[AGENT_JIT_REGIONS];  /* atomic: pc >> 20 known to belong to no module */
 	struct agent_start starts[AGENT_STARTS]; /* atomic: claimed by whoever makes a thread */
 	struct modules *modules;                 /* set once in init; its own rules: modules.h */
-	_Atomic uint32_t closing;                /* atomic: threads inside dlclose */
-	_Atomic uint32_t closes;                 /* atomic: how many dlcloses have ended */
+	_Atomic(struct label_table *) labels;    /* atomic: set once; label.c */
+	uint64_t session;             /* set once in init: tells this session from others */
+	_Atomic uint32_t closing;     /* atomic: threads inside dlclose */
+	_Atomic uint32_t closes;      /* atomic: how many dlcloses have ended */
 	_Atomic uint32_t closes_seen; /* atomic: `closes` when the module list was last right */
 } __attribute__((aligned(AGENT_PAGE)));
 

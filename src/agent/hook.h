@@ -14,6 +14,7 @@
 #pragma once
 
 #include "agent/emit.h"
+#include "agent/label.h"
 #include "agent/unwind.h"
 
 /* May this call be recorded? NULL: just do the real thing. */
@@ -76,6 +77,8 @@ static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *s
 {
 	hook_raise(lane, site);
 	uint64_t node = unwind(lane, site);
+	if (unlikely(lane->labelled))
+		node = label_node(lane, (uint32_t)node);
 	if (unlikely(!block))
 		emit3(lane, op == WIRE_OP_ALLOC ? WIRE_OP_ALLOC_FAIL : WIRE_OP_REALLOC_FAIL, api,
 		      bytes, node << 32);

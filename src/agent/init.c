@@ -9,6 +9,7 @@
 #include <linux/membarrier.h>
 #include <linux/mman.h>
 
+#include "agent/api.h"
 #include "agent/emit.h"
 #include "agent/intern.h"
 #include "agent/memory_ops.h"
@@ -69,6 +70,8 @@ static void on_module(void *ctx, const struct module *module, bool mapped)
 		lane = lane->signal_lane;
 	if (mapped && (module->flags & MODULE_AGENT))
 		agent.own_instance = module->instance;
+	if (mapped && module->api_table)
+		api_offer(module->api_table);
 	if (!lane)
 		return;
 	uint64_t instance = module->instance;
@@ -138,6 +141,7 @@ static bool begin_session(uint32_t forked)
 		return false;
 	}
 	atomic_store(&agent.generation, 1);
+	agent.session = read_tsc() | 1;
 	first_scan();
 	if (!forked) /* a child has its parent's slots */
 		redirect_start(&agent_scope);

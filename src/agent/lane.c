@@ -137,6 +137,8 @@ static bool take_over(struct lane *lane, uint32_t tid)
 	lane->agent_sp = lane->real_sp = 0;
 	lane->open_realloc = false;
 	lane->safe_low = lane->safe_high = 0;
+	memset(lane->labels, 0, sizeof lane->labels);
+	lane->labelled = 0;
 	unwind_forget(lane);
 	uint32_t active = WIRE_STREAM_ACTIVE;
 	/* Against the collector, which sets GONE when the old thread has vanished. */

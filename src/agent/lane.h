@@ -85,6 +85,14 @@ static inline uint32_t memo_tag(uint64_t pc, uint64_t sp)
 	return (uint32_t)(mixed >> 32) | 1u << 31;
 }
 
+/* What a thread's stacks carry below their leaf (label.h): its heap first, then tags. */
+enum { LANE_HEAP = 0, LANE_TAGS_FIRST = 1, LANE_LABELS = 5 };
+struct lane_label {
+	uint64_t key;      /* of a tag: tells which it is */
+	uint32_t instance; /* 0: none */
+	uint32_t reserved;
+};
+
 struct lane {
 	/* Emission. */
 	uint64_t *cursor; /* next word in the chunk */
@@ -95,7 +103,8 @@ struct lane {
 	uintptr_t agent_sp; /* inside the agent's own code */
 	uintptr_t real_sp;  /* inside the real allocator */
 	uint32_t tid;
-	uint32_t number; /* 0 or 1 */
+	uint32_t number;   /* 0 or 1 */
+	uint32_t labelled; /* how many of labels[] are set */
 	struct memo memo;
 	/* Stack known to be readable, for reads that nothing vouches for. */
 	uintptr_t safe_low, safe_high;
@@ -111,6 +120,7 @@ struct lane {
 	/* An allocation under way that may end by an exception: where from, how much. */
 	const struct call_site *open_site;
 	size_t open_bytes;
+	struct lane_label labels[LANE_LABELS];
 	bool open_realloc;        /* begun, and not ended */
 	struct lane *signal_lane; /* lane 1, made when first needed */
 	struct lane *first;       /* of lane 1: lane 0 of the same thread */

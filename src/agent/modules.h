@@ -64,6 +64,7 @@ struct module {
 	uint32_t reserved;
 	uintptr_t header;      /* the ELF header, or the program's program headers */
 	uint64_t headers_hash; /* of the program headers: tells objects without build-id apart */
+	uintptr_t api_table;   /* struct tidemark_table, as its note says; 0 none */
 };
 
 /* What unwinding needs of it. */

@@ -16,6 +16,7 @@ enum {
 	PEEK_PATH_BYTES = 256,
 	NOTE_HEADER_BYTES = 12,
 	NOTE_BUILD_ID = 3,
+	NOTE_API_TABLE = 1,
 };
 #define OBJECT_BYTES_MAX (1ull << 40)
 
@@ -204,15 +205,41 @@ static size_t align_up(size_t value, size_t alignment)
 	return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* Look for the build-id in one note segment. */
-static void set_build_id(struct scan *scan, const Elf64_Phdr *segment, struct module *ret)
+/* The distance from the note's description to the table; it must lie within the object. */
+static void set_api_table(uintptr_t at, const uint8_t *description, struct module *ret)
+{
+	int32_t distance;
+	__builtin_memcpy(&distance, description, sizeof distance);
+	uintptr_t table = at + (uintptr_t)(intptr_t)distance;
+	if (table >= ret->start && table < ret->end && table % sizeof(uintptr_t) == 0)
+		ret->api_table = table;
+}
+
+static void use_note(const uint32_t head[3], const uint8_t *name, const uint8_t *description,
+		     uintptr_t at, struct module *ret)
+{
+	static const char gnu[] = "GNU", own[] = "Tidemark";
+
+	if (head[2] == NOTE_BUILD_ID && head[0] == sizeof gnu && head[1] <= MODULE_BUILD_ID_MAX &&
+	    !ret->build_id_bytes && __builtin_memcmp(name, gnu, sizeof gnu) == 0) {
+		__builtin_memcpy(ret->build_id, description, head[1]);
+		ret->build_id_bytes = head[1];
+	} else if (head[2] == NOTE_API_TABLE && head[0] == sizeof own && head[1] == 4 &&
+		   __builtin_memcmp(name, own, sizeof own) == 0) {
+		set_api_table(at, description, ret);
+	}
+}
+
+/* Look for the build-id and for the table of include/tidemark.h in one note segment. */
+static void read_notes(struct scan *scan, const Elf64_Phdr *segment, struct module *ret)
 {
 	size_t bytes =
 		segment->p_filesz < sizeof scan->notes ? segment->p_filesz : sizeof scan->notes;
 	size_t alignment = segment->p_align == 8 ? 8 : 4;
+	uintptr_t start = ret->bias + segment->p_vaddr;
 	size_t at = 0;
 
-	if (!peek(scan, ret->bias + segment->p_vaddr, scan->notes, bytes))
+	if (!peek(scan, start, scan->notes, bytes))
 		return;
 	while (bytes - at >= NOTE_HEADER_BYTES) {
 		uint32_t head[3]; /* name bytes, description bytes, type */
@@ -223,12 +250,8 @@ static void set_build_id(struct scan *scan, const Elf64_Phdr *segment, struct mo
 		size_t description = align_up(at + head[0], alignment);
 		if (description > bytes || head[1] > bytes - description)
 			return;
-		if (head[2] == NOTE_BUILD_ID && head[0] == 4 && head[1] <= MODULE_BUILD_ID_MAX &&
-		    __builtin_memcmp(scan->notes + at, "GNU", 4) == 0) {
-			__builtin_memcpy(ret->build_id, scan->notes + description, head[1]);
-			ret->build_id_bytes = head[1];
-			return;
-		}
+		use_note(head, scan->notes + at, scan->notes + description, start + description,
+			 ret);
 		at = align_up(description + head[1], alignment);
 		if (at > bytes)
 			return;
@@ -313,8 +336,8 @@ bool scan_read(struct scan *scan, const struct scan_entry *entry, uintptr_t hint
 		if (header->p_type == PT_GNU_EH_FRAME) {
 			set_table(scan, header->p_vaddr, count, ret, &ret->cfi.eh_frame_hdr);
 			ret->cfi.hdr_bytes = header->p_memsz;
-		} else if (header->p_type == PT_NOTE && !ret->build_id_bytes) {
-			set_build_id(scan, header, ret);
+		} else if (header->p_type == PT_NOTE) {
+			read_notes(scan, header, ret);
 		}
 	}
 	if (!ret->cfi.eh_frame_hdr && (ret->flags & MODULE_MAIN) && scan->main_eh_frame)

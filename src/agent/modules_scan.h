@@ -43,7 +43,7 @@ struct scan {
 	char linker_path[MODULE_PATH_MAX];
 	char path[MODULE_PATH_MAX]; /* of the object read last */
 	Elf64_Phdr headers[SCAN_HEADERS_MAX];
-	uint8_t notes[1024];
+	uint8_t notes[4096];
 };
 
 /* Find out which object is the program, and its path. Makes system calls. */

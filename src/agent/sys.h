@@ -260,6 +260,15 @@ static inline bool sys_peek(int tid, uintptr_t address, void *ret, size_t bytes)
 	return sys_process_vm_readv(tid, &local, 1, &remote, 1) == (long)bytes;
 }
 
+/* Write memory that may be unmapped; false: it is, or is not to be written. */
+static inline bool sys_poke(int tid, uintptr_t address, const void *from, size_t bytes)
+{
+	struct sys_iovec local = {(void *)from, bytes};
+	struct sys_iovec remote = {(void *)address, bytes};
+	return sys_call6(SYS_NR_PROCESS_VM_WRITEV, tid, (long)&local, 1, (long)&remote, 1, 0) ==
+	       (long)bytes;
+}
+
 static inline void sys_exit_group(int status)
 {
 	for (;;)

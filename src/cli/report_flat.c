@@ -102,7 +102,7 @@ int report_flat_text(const struct report *report, const struct report_section *s
 					 .rows = &rows,
 					 .shown = shown,
 					 .whole = report->sum.of[view.order],
-					 .with_self = view.group != VIEW_GROUP_ALLOCATOR,
+					 .with_self = view.group < VIEW_GROUP_ALLOCATOR,
 					 .title = section->name,
 					 .none = "",
 				 });

@@ -149,12 +149,14 @@ static bool parse_sections(struct report_options *o, const char *value)
 
 static bool parse_group(struct report_options *o, const char *option, const char *value)
 {
-	static const char *const groups[] = {"function", "line", "package", "module", "allocator"};
-	static const char *const names[] = {"functions", "lines", "packages", "modules",
-					    "allocators"};
+	static const char *const groups[] = {"function",  "line", "package", "module",
+					     "allocator", "heap", "tag"};
+	static const char *const names[] = {"functions",  "lines", "packages", "modules",
+					    "allocators", "heaps", "tags"};
 	int index = FIND_WORD(groups, value);
 	if (index < 0)
-		return fail(option, "function, line, package, module or allocator", value);
+		return fail(option, "function, line, package, module, allocator, heap or tag",
+			    value);
 	return add_section(o, names[index]);
 }
 

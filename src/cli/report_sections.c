@@ -30,6 +30,8 @@ static const struct report_section sections[] = {
 	FLAT("packages", "every package: crate, library, npm package, ..."),
 	FLAT("modules", "every executable and shared library"),
 	FLAT("allocators", "every entry point: malloc, operator new, ..."),
+	FLAT("heaps", "malloc, and every heap with a name (tidemark.h)"),
+	FLAT("tags", "what threads worked for (tidemark_tag)"),
 	{.name = "tree", .help = "call tree from the root down", .key = "tree", FACES(tree)},
 	{.name = "bottom-up",
 	 .help = "call tree from the allocating functions up",

@@ -88,8 +88,14 @@ static void take_map(struct extra *extra, const struct copied *in, uint64_t move
 		});
 }
 
+static struct heaps_caller caller_of(const struct copied *in)
+{
+	return (struct heaps_caller){.time_ns = in->time_ns, .thread_id = in->cursor->thread_id};
+}
+
 static void take_unmap(struct extra *extra, const struct copied *in)
 {
+	heaps_unmapped(extra->feed, caller_of(in), in->words[0], in->words[1]);
 	put_map(extra, in,
 		(struct trace_map_event){
 			.op = TRACE_UNMAP, .address = in->words[0], .bytes = in->words[1]});
@@ -203,6 +209,12 @@ static void take_kind(struct extra *extra, enum wire_extra kind, const struct co
 	case WIRE_EV_EXEC_FAIL:
 		extra->executing = kind == WIRE_EV_EXEC;
 		break;
+	case WIRE_EV_HEAP_DISCARD:
+		heaps_discard(extra->feed, caller_of(in), in->words[0], in->words[1], in->words[2]);
+		break;
+	case WIRE_EV_HEAP_GROW:
+		heaps_grow(extra->feed, caller_of(in), in->words, in->words[2], in->words[3]);
+		break;
 	}
 }
 
@@ -232,6 +244,8 @@ void extra_take(struct extra *extra, struct cursor *cursor, uint64_t stamp, cons
 		[WIRE_EV_THREAD_EXIT] = 0,
 		[WIRE_EV_UNHOOKED] = 0,
 		[WIRE_EV_THREAD] = 2,
+		[WIRE_EV_HEAP_DISCARD] = 3,
+		[WIRE_EV_HEAP_GROW] = 4,
 	};
 	struct copied in;
 	const volatile uint64_t *shared = at;

@@ -31,6 +31,7 @@ void feed_done(struct feed *feed)
 	modules_seen_done(&feed->modules);
 	feed->threads = tm_free(feed->threads);
 	feed->repair = repair_free(feed->repair);
+	feed->heaps = heaps_free(feed->heaps);
 }
 
 static void fail(struct feed *feed, int error)
@@ -98,6 +99,27 @@ static size_t ripe_count(const struct feed *feed, bool all)
 	return count ? count : feed->count;
 }
 
+void feed_out_of_memory(struct feed *feed)
+{
+	fail(feed, -ENOMEM);
+}
+
+void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
+{
+	if (!count)
+		return;
+	feed_write_names(feed);
+	int error = model_apply(feed->model, events, count, &feed->why);
+	if (error) {
+		fail(feed, error);
+		return;
+	}
+	feed->events += count;
+	trace_writer_events(feed->writer, events, count);
+	if (model_slice_due(feed->model))
+		take_slice(feed);
+}
+
 void feed_flush(struct feed *feed, bool all)
 {
 	if (!feed->count)
@@ -105,16 +127,10 @@ void feed_flush(struct feed *feed, bool all)
 	if (feed->mixed)
 		feed->repaired += repair_order(feed->repair, feed->model, feed->batch, feed->count);
 	size_t count = ripe_count(feed, all), rest = feed->count - count;
-	feed_write_names(feed);
-	int error = model_apply(feed->model, feed->batch, count, &feed->why);
-	if (error) {
-		fail(feed, error);
-	} else {
-		feed->events += count;
-		trace_writer_events(feed->writer, feed->batch, count);
-		if (model_slice_due(feed->model))
-			take_slice(feed);
-	}
+	if (feed->heaps)
+		heaps_apply(feed, feed->batch, count);
+	else
+		feed_apply(feed, feed->batch, count);
 	memmove(feed->batch, feed->batch + count, rest * sizeof *feed->batch);
 	feed->count = rest;
 	feed->mixed = rest > 0; /* what follows may be of another thread */

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "collector/heaps.h"
 #include "collector/modules_seen.h"
 #include "collector/repair.h"
 #include "collector/stack_ids.h"
@@ -34,9 +35,10 @@ struct feed {
 	uint64_t bad_events; /* words that were no event */
 	uint64_t repaired;   /* events whose order was put right */
 	struct repair *repair;
-	bool mixed; /* the batch has events of several threads */
-	bool fresh; /* something was put into the batch since the last tick */
-	int error;  /* sticky: of the model or for lack of memory; the writer keeps its own */
+	struct heaps *heaps; /* NULL: no named heap needs them */
+	bool mixed;          /* the batch has events of several threads */
+	bool fresh;          /* something was put into the batch since the last tick */
+	int error; /* sticky: of the model or for lack of memory; the writer keeps its own */
 	struct tm_error why;
 	size_t count; /* events in batch[] */
 	struct trace_event batch[FEED_BATCH];
@@ -52,6 +54,11 @@ void feed_done(struct feed *feed);
  * an event that belongs before it may come in the next pass.
  */
 void feed_flush(struct feed *feed, bool all);
+
+/* Events in their final order to the model and the writer, the batch apart. */
+void feed_apply(struct feed *feed, struct trace_event *events, size_t count);
+/* Makes the lack of memory the feed's sticky error. */
+void feed_out_of_memory(struct feed *feed);
 
 /* Events that the batch should hold before it is flushed. */
 static inline size_t feed_room(const struct feed *feed)

@@ -11,7 +11,8 @@
 
 #include <stddef.h>
 
-enum { MODULES_INSTANCE_MAX = 1 << 16 };
+/* Instances of labels (the names of heaps and tags) follow those of modules. */
+enum { MODULES_INSTANCE_MAX = 1 << 17 };
 
 struct modules_seen {
 	struct trace_module *rows; /* rows[module_id]; [0] unused; paths owned */

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "collector/names_wire.h"
 #include "symbols/symbols.h"
+#include "trace/labels.h"
 
 enum {
 	SENT_PER_TICK = 8,   /* messages */
@@ -137,6 +138,14 @@ static bool send_modules(struct names *names)
 	return true;
 }
 
+/* A heap's or a tag's name: no code. */
+static bool is_label(const struct names *names, uint32_t module_id)
+{
+	const struct modules_seen *modules = &names->feed->modules;
+	return module_id && module_id < modules->count &&
+	       trace_label_of(modules->rows[module_id].path, NULL) != TRACE_LABEL_NONE;
+}
+
 /* One message's worth of new addresses. False: the namer takes no more now. */
 static bool send_stacks(struct names *names)
 {
@@ -147,7 +156,7 @@ static bool send_stacks(struct names *names)
 	char *at = names->message + sizeof head;
 	for (; next < stacks->count && head.count < NAMES_REQUESTS_MAX; next++) {
 		const struct trace_stack *row = &stacks->rows[next];
-		if (row->module_id == TRACE_MODULE_MARK)
+		if (row->module_id == TRACE_MODULE_MARK || is_label(names, row->module_id))
 			continue;
 		struct names_request request = {.address = symbols_lookup_address(row->pc),
 						.time_ns = now_ns,

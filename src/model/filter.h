@@ -46,6 +46,8 @@ struct filter_frame {
 	const char *file;
 	const char *module;
 	const char *package;
+	const char *heap; /* the frame is the name of a heap, or of a tag; else NULL */
+	const char *tag;
 	bool is_allocator; /* an entry point of an allocator: never the site */
 };
 

@@ -79,7 +79,7 @@ static int known_grow(struct known *known)
 struct binder {
 	struct filter_bound *bound;
 	const struct filter_context *context;
-	struct known known[4]; /* function, file, module, package */
+	struct known known[6]; /* function, file, module, package, heap, tag */
 	struct tm_error *err;
 };
 
@@ -124,7 +124,9 @@ static int frame_mask(struct binder *b, const struct filter_frame *frame, uint64
 	if (name_mask(b, 0, FILTER_FUNCTION, frame->function, mask) ||
 	    name_mask(b, 1, FILTER_FILE, frame->file, mask) ||
 	    name_mask(b, 2, FILTER_MODULE, frame->module, mask) ||
-	    name_mask(b, 3, FILTER_PACKAGE, frame->package, mask))
+	    name_mask(b, 3, FILTER_PACKAGE, frame->package, mask) ||
+	    name_mask(b, 4, FILTER_HEAP, frame->heap, mask) ||
+	    name_mask(b, 5, FILTER_TAG, frame->tag, mask))
 		return -ENOMEM;
 	return 0;
 }

@@ -161,6 +161,8 @@ static enum filter_verdict judge_block(const struct filter_bound *bound, size_t 
 	case FILTER_FILE:
 	case FILTER_MODULE:
 	case FILTER_PACKAGE:
+	case FILTER_HEAP:
+	case FILTER_TAG:
 		return by_name(bound, term, block->stack_id);
 	case FILTER_THREAD:
 		return block->thread_id < bound->thread_count &&

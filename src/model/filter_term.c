@@ -24,6 +24,8 @@ const struct filter_key_facts filter_keys[FILTER_KEY_COUNT] = {
 	[FILTER_FILE] = {"file", NULL, FILTER_TEXT},
 	[FILTER_MODULE] = {"module", NULL, FILTER_TEXT},
 	[FILTER_PACKAGE] = {"package", NULL, FILTER_TEXT},
+	[FILTER_HEAP] = {"heap", NULL, FILTER_TEXT},
+	[FILTER_TAG] = {"tag", NULL, FILTER_TEXT},
 	[FILTER_THREAD] = {"thread", NULL, FILTER_TEXT},
 	[FILTER_SIZE] = {"size", NULL, FILTER_NUMBER},
 	[FILTER_LIFETIME] = {"lifetime", "life", FILTER_NUMBER},
@@ -365,11 +367,12 @@ static enum filter_key find_key(const char *text, size_t bytes)
 
 static int unknown_key(struct filter_cursor *c, size_t start, size_t bytes)
 {
-	return filter_wrong(c, start,
-			    "there is no term '%.*s' (function, site, file, module, package, "
-			    "thread, size, lifetime, age, time, address, kind, api); put a name "
-			    "into quotes to look for it",
-			    (int)(bytes < KEY_BYTES_MAX ? bytes : KEY_BYTES_MAX), c->text + start);
+	return filter_wrong(
+		c, start,
+		"there is no term '%.*s' (function, site, file, module, package, "
+		"heap, tag, thread, size, lifetime, age, time, address, kind, api); put a name "
+		"into quotes to look for it",
+		(int)(bytes < KEY_BYTES_MAX ? bytes : KEY_BYTES_MAX), c->text + start);
 }
 
 /* After a key and its comparison. */

@@ -16,6 +16,8 @@ enum filter_key {
 	FILTER_FILE,
 	FILTER_MODULE,
 	FILTER_PACKAGE,
+	FILTER_HEAP,
+	FILTER_TAG,
 	/* the allocating thread */
 	FILTER_THREAD,
 	/* numbers */
@@ -80,7 +82,7 @@ extern const char *const filter_apis[TRACE_API_COUNT];
 
 static inline bool filter_is_name(enum filter_key key)
 {
-	return key <= FILTER_PACKAGE;
+	return key <= FILTER_TAG;
 }
 
 /* Whether a text term takes this name. NULL never matches. */

@@ -171,9 +171,9 @@ int api_sites(struct call *call, struct tm_error *err)
 
 int api_functions(struct call *call, struct tm_error *err)
 {
-	static const char *const views[] = {"functions", "lines", "packages", "modules",
-					    "allocators"};
-	static const char groups[] = "function|line|package|module|allocator";
+	static const char *const views[] = {"functions",  "lines", "packages", "modules",
+					    "allocators", "heaps", "tags"};
+	static const char groups[] = "function|line|package|module|allocator|heap|tag";
 	return put_table(call, views[request_choice(call->request, "group", groups)], err);
 }
 

@@ -29,7 +29,7 @@ static const struct request_rule table_rules[] = {
 	ORDER_RULE,
 	{.name = "group",
 	 .kind = REQUEST_CHOICE,
-	 .choices = "function|line|package|module|allocator",
+	 .choices = "function|line|package|module|allocator|heap|tag",
 	 .help = "what a row stands for"},
 	{.name = "sort",
 	 .kind = REQUEST_CHOICE,
@@ -129,7 +129,8 @@ const struct route route_list[] = {
 	 .selects = true,
 	 .handle = api_sites},
 	{.path = "/traces/{trace}/functions",
-	 .help = "Self and inclusive figures of functions, lines, packages, modules, allocators.",
+	 .help = "Self and inclusive figures of functions, lines, packages, modules, allocators, "
+		 "heaps, tags.",
 	 RULES(table_rules),
 	 .selects = true,
 	 .handle = api_functions},

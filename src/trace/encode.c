@@ -390,7 +390,7 @@ HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned k
 	if (event->block_id != s->first_block_id + s->born_count)
 		return -EINVAL;
 	if (s->addresses)
-		put_address(s, stack, event->address, event->size_bytes);
+		put_address(s, stack, event->address & TRACE_ADDRESS_MASK, event->size_bytes);
 	foresee_live_add(&s->live, s->live_ends, s->born_count++);
 	return 0;
 }

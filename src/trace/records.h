@@ -17,6 +17,8 @@
 #include <stdint.h>
 
 #define TRACE_NO_BLOCK UINT64_MAX
+/* While recording, blocks of named heaps carry their heap's key above these bits: not stored. */
+#define TRACE_ADDRESS_MASK ((1ull << 48) - 1)
 
 enum trace_op {
 	TRACE_ALLOC = 0,

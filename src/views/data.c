@@ -145,7 +145,7 @@ uint32_t view_stack_of(const struct view_data *data, uint32_t stack_id)
 
 const char *view_module_name(const char *module)
 {
-	const char *slash = strrchr(module, '/');
+	const char *slash = *module == '[' ? NULL : strrchr(module, '/');
 	return slash ? slash + 1 : module;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of frames for filters. */
+#include "trace/labels.h"
 #include "views/data.h"
 
 /* The frames of the stack's last address lie between its node and its parent's. */
@@ -23,6 +24,9 @@ static bool name_frame(void *ctx, uint32_t stack_id, size_t index, struct filter
 		.package = frame->package,
 		.is_allocator = frame->is_allocator,
 	};
+	if (frame->label)
+		trace_label_of(frame->module,
+			       frame->label == TRACE_LABEL_HEAP ? &ret->heap : &ret->tag);
 	return true;
 }
 

@@ -7,7 +7,7 @@
 
 static bool is_folded(const struct view_frame *frame, unsigned kinds)
 {
-	return kinds >> frame->kind & 1;
+	return !frame->label && (kinds >> frame->kind & 1);
 }
 
 /* The trie again without folded frames; new_of[] leads from the old nodes to the new ones. */

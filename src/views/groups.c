@@ -6,11 +6,12 @@
  * A group is what its frames have in common. Self figures are those of the stacks
  * whose site is in the group; inclusive ones of the stacks that have a frame in
  * it, each stack once. For allocators both are those of the stacks that
- * came in through it.
+ * came in through it, for heaps and tags those that carry its name.
  */
 #include <errno.h>
 
 #include "base/memory.h"
+#include "trace/labels.h"
 #include "views/data.h"
 #include "views/rowset.h"
 
@@ -19,8 +20,18 @@ enum { NO_GROUP = UINT32_MAX };
 struct groups {
 	struct row_set set; /* by group */
 	uint32_t *of_frame; /* by frame; NO_GROUP = none */
-	uint32_t direct;    /* allocators: the group of the stacks without one; NO_GROUP = none */
+	uint32_t direct;    /* the group of the stacks without any; NO_GROUP = none */
 };
+
+static enum trace_label label_of(enum view_group group)
+{
+	return group == VIEW_GROUP_HEAP ? TRACE_LABEL_HEAP : TRACE_LABEL_TAG;
+}
+
+static bool is_by_label(enum view_group group)
+{
+	return group == VIEW_GROUP_HEAP || group == VIEW_GROUP_TAG;
+}
 
 /* What a frame's group is told apart by. False: the frame has none. */
 static bool key_of(enum view_group group, const struct view_frame *frame, struct view_row *key)
@@ -47,6 +58,11 @@ static bool key_of(enum view_group group, const struct view_frame *frame, struct
 	case VIEW_GROUP_MODULE:
 		key->module = frame->module;
 		return true;
+	case VIEW_GROUP_HEAP:
+	case VIEW_GROUP_TAG:
+		key->module = "";
+		return frame->label == label_of(group) &&
+		       trace_label_of(frame->module, &key->function) != TRACE_LABEL_NONE;
 	}
 	return false;
 }
@@ -66,8 +82,16 @@ static int make_groups(struct groups *groups, const struct view_data *data, enum
 	}
 	groups->direct = NO_GROUP;
 	key = (struct view_row){.module = ""};
-	return group == VIEW_GROUP_ALLOCATOR ? row_set_intern(&groups->set, &key, &groups->direct)
-					     : 0;
+	return group == VIEW_GROUP_ALLOCATOR || is_by_label(group)
+		       ? row_set_intern(&groups->set, &key, &groups->direct)
+		       : 0;
+}
+
+static void add_both(const struct groups *groups, uint32_t group,
+		     const struct view_stack_row *stack)
+{
+	view_figures_add(&groups->set.rows[group].self, &stack->figures);
+	view_figures_add(&groups->set.rows[group].inclusive, &stack->figures);
 }
 
 /* An allocator's entry points call each other; the outermost is what the program called. */
@@ -80,10 +104,29 @@ static void add_to_allocator(const struct view_data *data, const struct groups *
 		uint32_t frame = names->nodes[node].frame;
 		if (!names->frames[frame].is_allocator)
 			break;
-		group = groups->of_frame[frame];
+		if (names->frames[frame].label != TRACE_LABEL_TAG)
+			group = groups->of_frame[frame];
 	}
-	view_figures_add(&groups->set.rows[group].self, &stack->figures);
-	view_figures_add(&groups->set.rows[group].inclusive, &stack->figures);
+	add_both(groups, group, stack);
+}
+
+/* Labels are at the leaf. A stack with two tags counts for both. */
+static void add_to_labels(const struct view_data *data, const struct groups *groups,
+			  const struct view_stack_row *stack)
+{
+	const struct names *names = &data->names;
+	bool found = false;
+	for (uint32_t node = stack->stack; node; node = names->nodes[node].parent) {
+		uint32_t frame = names->nodes[node].frame;
+		if (!names->frames[frame].label)
+			break;
+		if (groups->of_frame[frame] == NO_GROUP)
+			continue;
+		found = true;
+		add_both(groups, groups->of_frame[frame], stack);
+	}
+	if (!found)
+		add_both(groups, groups->direct, stack);
 }
 
 /* seen[group] == stack: a group that recurs on a stack counts once. */
@@ -136,6 +179,8 @@ int groups_fill(const struct view *view, const struct view_data *data, struct vi
 	for (size_t i = 0; seen && groups.set.rows && i < data->row_count; i++) {
 		if (view->group == VIEW_GROUP_ALLOCATOR)
 			add_to_allocator(data, &groups, &data->rows[i]);
+		else if (is_by_label(view->group))
+			add_to_labels(data, &groups, &data->rows[i]);
 		else
 			add_stack(data, &groups, &data->rows[i], seen);
 	}

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "symbols/kinds.h"
 #include "symbols/symbols.h"
+#include "trace/labels.h"
 #include "views/chains.h"
 #include "views/roots.h"
 
@@ -86,7 +87,9 @@ static bool same_frame(const void *ctx, uint32_t id, const void *key)
 static void classify(struct names *names, struct view_frame *frame)
 {
 	struct kinds_answer answer = {.kind = KIND_UNKNOWN, .package = ""};
-	if (frame->module != module_mark)
+	if (frame->label)
+		answer.kind = KIND_ALLOCATOR;
+	else if (frame->module != module_mark)
 		answer = kinds_of(names->kinds, &(struct kinds_frame){
 							.function = frame->function,
 							.file = frame->file,
@@ -147,7 +150,11 @@ static struct view_frame bare_frame(const struct view_input *input, const struct
 		frame.address = 0;
 	} else if (chain->module_id > 0 && chain->module_id < input->module_count) {
 		const struct trace_module *module = &input->modules[chain->module_id];
-		if (module->path && module->path[0]) {
+		frame.label = (uint8_t)trace_label_of(module->path, NULL);
+		if (frame.label) {
+			frame.function = frame.module = module->path;
+			frame.address = 0;
+		} else if (module->path && module->path[0]) {
 			frame.module = module->path;
 			frame.address = chain->address - module->bias;
 		}
@@ -276,9 +283,11 @@ static int add_callee(struct names *names, const struct ranges *ranges, uint32_t
 	uint32_t callee = ranges->callee[caller];
 	if (callee == NO_CALLEE)
 		return 0;
-	if (inside != NO_CHAIN) {
-		const char *outermost =
-			names->frames[ranges->ids[ranges->first[inside + 1] - 1]].function;
+	const struct view_frame *called =
+		inside == NO_CHAIN ? NULL
+				   : &names->frames[ranges->ids[ranges->first[inside + 1] - 1]];
+	if (called && !called->label) {
+		const char *outermost = called->function;
 		/* Without a name it may well be the one that was called. */
 		if (!outermost || !strcmp(outermost, names->frames[callee].function))
 			return 0;

@@ -38,6 +38,8 @@ const struct view view_list[] = {
 	FLAT("packages", "Packages", VIEW_GROUP_PACKAGE),
 	FLAT("modules", "Modules", VIEW_GROUP_MODULE),
 	FLAT("allocators", "Allocators", VIEW_GROUP_ALLOCATOR),
+	FLAT("heaps", "Heaps", VIEW_GROUP_HEAP),
+	FLAT("tags", "Tags", VIEW_GROUP_TAG),
 };
 const size_t view_count = sizeof view_list / sizeof view_list[0];
 
@@ -116,19 +118,38 @@ void view_rows_done(struct view_rows *rows)
 	*rows = (struct view_rows){0};
 }
 
+/* What the row is called that has the stacks without any of the group. */
+static const char *name_without(enum view_group group)
+{
+	switch (group) {
+	case VIEW_GROUP_ALLOCATOR:
+		return "[called directly]";
+	case VIEW_GROUP_HEAP:
+		return "[malloc and its kin]";
+	case VIEW_GROUP_TAG:
+		return "[no tag]";
+	case VIEW_GROUP_FUNCTION:
+	case VIEW_GROUP_LINE:
+	case VIEW_GROUP_PACKAGE:
+	case VIEW_GROUP_MODULE:
+		break;
+	}
+	return NULL;
+}
+
 void view_row_name(struct text *out, const struct view *view, const struct view_row *row)
 {
 	bool by_module = view->flat && view->group == VIEW_GROUP_MODULE;
 	bool by_package = view->flat && view->group == VIEW_GROUP_PACKAGE;
-	bool by_allocator = view->flat && view->group == VIEW_GROUP_ALLOCATOR;
+	const char *without = view->flat ? name_without(view->group) : NULL;
 	if (by_package)
 		text_put(out, row->package && row->package[0] ? row->package : "[unknown]");
 	else if (by_module)
 		text_put(out, view_module_name(row->module));
 	else if (row->function)
 		text_put(out, row->function);
-	else if (by_allocator)
-		text_put(out, "[called directly]");
+	else if (without)
+		text_put(out, without);
 	else if (!row->file)
 		text_print(out, "[functions without a name in %s]", view_module_name(row->module));
 	if (row->file)

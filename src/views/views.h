@@ -79,9 +79,10 @@ struct view_frame {
 	const char *package;  /* crate, library, npm package, Nim module; "" = unknown */
 	uint8_t source;       /* enum trace_symbol_source */
 	uint8_t kind;         /* enum frame_kind of symbols/kinds.h */
+	uint8_t label;        /* enum trace_label: no code, but a heap or a tag; else 0 */
 	bool inlined;         /* into the next frame */
 	bool tail_called;     /* ended in a jump to the frame inside; restored from DWARF */
-	bool is_allocator;    /* its kind is KIND_ALLOCATOR */
+	bool is_allocator;    /* its kind is KIND_ALLOCATOR; never a site */
 	bool is_root; /* main, _start, start_thread: what is outside of it is start-up code */
 };
 
@@ -144,6 +145,8 @@ enum view_group {
 	VIEW_GROUP_PACKAGE,
 	VIEW_GROUP_MODULE,
 	VIEW_GROUP_ALLOCATOR,
+	VIEW_GROUP_HEAP,
+	VIEW_GROUP_TAG,
 };
 enum view_sort {
 	VIEW_SORT_FIGURE, /* by the order, the largest first; flat: inclusive */

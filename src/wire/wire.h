@@ -253,7 +253,19 @@ enum wire_extra {
 	WIRE_EV_UNHOOKED = 19,    /* w2.. = text: an allocator that could not be hooked */
 	WIRE_EV_THREAD = 20, /* w2 = tid, w3 = serial: from here on this stream's events are another
 			      * thread's (the old one ended, the new one has its thread pointer) */
+	/* All blocks of a heap end: w2 = the heap's key, w3 = address, w4 = bytes (0, 0: all). */
+	WIRE_EV_HEAP_DISCARD = 21,
+	/* Memory that a heap hands out from now on: w2 = the heap's key, w3 = its parent's (0:
+	 * malloc or a mapping), w4 = address, w5 = bytes */
+	WIRE_EV_HEAP_GROW = 22,
 };
+
+/*
+ * Blocks of a named heap (WIRE_API_CUSTOM) have the heap's key in the upper bits
+ * of their address: a piece may begin where the block of its parent does.
+ */
+enum { WIRE_HEAP_SHIFT = 48 };
+#define WIRE_ADDRESS_MASK ((1ull << WIRE_HEAP_SHIFT) - 1)
 
 enum wire_exit_how {
 	WIRE_EXIT_EXIT = 0,
