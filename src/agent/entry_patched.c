@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions that were patched (wire/site.h): the stub has pushed the address of
+ * the site and jumps to tidemark_patched.
+ *
+ * Compilers keep values in registers that a call may change, when they can see
+ * that the function they call leaves them alone (-fipa-ra, in static programs).
+ * So every register is as the function itself would leave it, but for the result.
+ *
+ * A call that is not recorded (nested, off, no lane) goes on into the function as
+ * if nothing had been there: no frame of ours stays behind, so exceptions that
+ * the function throws find their way also where nobody knows our unwind table.
+ */
+#include "agent/entry.h"
+#include "agent/memory_ops.h"
+#include "wire/site.h"
+
+/* As tidemark_patched pushes it, lowest address first. */
+struct patched_frame {
+	uintptr_t arguments[WIRE_SITE_ARGUMENTS];
+	uintptr_t r11, r10;
+	uintptr_t result; /* rax */
+	uintptr_t bp;
+	const struct wire_site *site;
+	uintptr_t pc;
+};
+
+enum { JEMALLOC_ALIGN_LOG2 = 63 }; /* the low bits of mallocx's flags */
+
+static inline struct call_site call_site_of(const struct patched_frame *frame)
+{
+	return (struct call_site){
+		.pc = frame->pc, .sp = (uintptr_t)(&frame->pc + 1), .bp = frame->bp};
+}
+
+static inline uintptr_t argument(const struct patched_frame *frame, uint8_t index,
+				 uintptr_t otherwise)
+{
+	return index < WIRE_SITE_ARGUMENTS ? frame->arguments[index] : otherwise;
+}
+
+static inline size_t bytes_of(const struct patched_frame *frame)
+{
+	size_t bytes = argument(frame, frame->site->size, 0), product;
+	if (likely(frame->site->count >= WIRE_SITE_ARGUMENTS))
+		return bytes;
+	return __builtin_mul_overflow(bytes, frame->arguments[frame->site->count], &product)
+		       ? SIZE_MAX
+		       : product;
+}
+
+static inline size_t alignment_of(const struct patched_frame *frame)
+{
+	uintptr_t value = argument(frame, frame->site->alignment, 0);
+	if (!(frame->site->flags & WIRE_SITE_JEMALLOC_FLAGS))
+		return value;
+	return value & JEMALLOC_ALIGN_LOG2 ? (size_t)1 << (value & JEMALLOC_ALIGN_LOG2) : 0;
+}
+
+static inline uintptr_t call(const struct patched_frame *frame, uint64_t function)
+{
+	typedef uintptr_t (*fn)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+	const uintptr_t *a = frame->arguments;
+	return ((fn)(uintptr_t)function)(a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* The function itself, as the outermost of what it may call. */
+static inline void call_real(struct lane *lane, const struct call_site *site,
+			     struct patched_frame *frame, uint64_t function)
+{
+	uintptr_t outer = hook_call(lane, site);
+	frame->result = call(frame, function);
+	hook_return(lane, outer);
+}
+
+static inline void *block_of(const struct patched_frame *frame)
+{
+	return (void *)frame->result;
+}
+
+static bool patched_alloc(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return false;
+	call_real(lane, &site, frame, frame->site->original);
+	hook_alloc(lane, &site, frame->site->api, block_of(frame), bytes_of(frame),
+		   alignment_of(frame));
+	return true;
+}
+
+static bool patched_free(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	void *block = (void *)argument(frame, frame->site->pointer, 0);
+	struct lane *lane = block ? hook_begin(&site) : NULL;
+	if (unlikely(!lane))
+		return false;
+	hook_free(lane, &site, frame->site->api, block);
+	call_real(lane, &site, frame, frame->site->original);
+	return true;
+}
+
+static bool patched_realloc(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	const struct wire_site *what = frame->site;
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return false;
+	void *old = (void *)argument(frame, what->pointer, 0);
+	size_t bytes = bytes_of(frame);
+	/* unless it returns a block: then that is a new one */
+	bool is_free = old && !bytes && (what->flags & WIRE_SITE_FREES_AT_ZERO);
+	enum hook_realloc begun = HOOK_REALLOC_UNSEEN;
+	if (is_free)
+		hook_free(lane, &site, what->api, old);
+	else if (old)
+		begun = hook_realloc_begin(lane, &site, what->api, old);
+	call_real(lane, &site, frame, what->original);
+	if (!is_free || frame->result)
+		hook_realloc_end(
+			lane, &site, what->api, begun, old,
+			(struct hook_new_block){block_of(frame), bytes, alignment_of(frame)});
+	if (what->hook == WIRE_HOOK_REALLOCF && old && !frame->result)
+		hook_free(lane, &site, what->api, old);
+	return true;
+}
+
+static bool patched_out(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return false;
+	void **place = (void **)argument(frame, frame->site->pointer, 0);
+	call_real(lane, &site, frame, frame->site->original);
+	hook_alloc(lane, &site, frame->site->api, (int)frame->result || !place ? NULL : *place,
+		   bytes_of(frame), alignment_of(frame));
+	return true;
+}
+
+static bool patched_text(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return false;
+	call_real(lane, &site, frame, frame->site->original);
+	hook_alloc(lane, &site, frame->site->api, block_of(frame),
+		   frame->result ? strlen(block_of(frame)) + 1 : 0, 0);
+	return true;
+}
+
+/* In place or not at all: a result below what was asked for means that nothing has changed. */
+static bool patched_xalloc(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return false;
+	void *block = (void *)argument(frame, frame->site->pointer, 0);
+	size_t bytes = bytes_of(frame);
+	call_real(lane, &site, frame, frame->site->original);
+	if (frame->result < bytes)
+		return true;
+	enum hook_realloc begun = hook_realloc_begin(lane, &site, frame->site->api, block);
+	if (begun != HOOK_REALLOC_UNSEEN)
+		hook_realloc_end(lane, &site, frame->site->api, begun, block,
+				 (struct hook_new_block){block, bytes, alignment_of(frame)});
+	return true;
+}
+
+/*
+ * operator new throws when there is no memory. First its twin that returns NULL
+ * instead; only when that has failed the function itself, without us, to throw.
+ */
+static bool patched_new(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	uint64_t twin = frame->site->twin;
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return false;
+	if (!twin) { /* then our table must be known to whoever throws */
+		lane->open_site = &site;
+		lane->open_bytes = bytes_of(frame);
+	}
+	call_real(lane, &site, frame, twin ? twin : frame->site->original);
+	lane->open_site = NULL;
+	hook_alloc(lane, &site, frame->site->api, block_of(frame), bytes_of(frame),
+		   alignment_of(frame));
+	return frame->result || !twin;
+}
+
+/* From tidemark_patched. False: it is to go on into the function as if nothing had been. */
+__attribute__((used, hot)) static bool patched_call(struct patched_frame *frame)
+{
+	switch ((enum wire_hook)frame->site->hook) {
+	case WIRE_HOOK_ALLOC:
+		return patched_alloc(frame);
+	case WIRE_HOOK_FREE:
+		return patched_free(frame);
+	case WIRE_HOOK_REALLOC:
+	case WIRE_HOOK_REALLOCF:
+		return patched_realloc(frame);
+	case WIRE_HOOK_OUT:
+		return patched_out(frame);
+	case WIRE_HOOK_TEXT:
+		return patched_text(frame);
+	case WIRE_HOOK_XALLOC:
+		return patched_xalloc(frame);
+	case WIRE_HOOK_NEW:
+		return patched_new(frame);
+	case WIRE_HOOK_COUNT:
+		break;
+	}
+	return false;
+}
+
+_Static_assert(offsetof(struct agent, state) == 0, "known to the assembler");
+_Static_assert(offsetof(struct wire_site, original) == 0, "known to the assembler");
+_Static_assert(AGENT_PASS == 1, "known to the assembler");
+
+#define PUSH(name)    "	push %" #name "\n	.cfi_adjust_cfa_offset 8\n"
+#define POP(name)     "	pop %" #name "\n	.cfi_adjust_cfa_offset -8\n"
+#define SAVED(X)      X(rbp) X(rax) X(r10) X(r11) X(r9) X(r8) X(rcx) X(rdx) X(rsi) X(rdi)
+#define SAVED_BACK(X) X(rdi) X(rsi) X(rdx) X(rcx) X(r8) X(r9) X(r11) X(r10) X(rax) X(rbp)
+
+/*
+ * The way on leaves rax, too: what lies right below the stack pointer is ours for
+ * a moment, since signal handlers leave it alone (the red zone).
+ */
+__asm__(".text\n"
+	".p2align 5\n"
+	".globl tidemark_patched\n"
+	".type tidemark_patched,@function\n"
+	"tidemark_patched:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	cmpl $1, agent(%rip)\n"
+	"	je 1f\n" SAVED(PUSH) "	mov %rsp, %rdi\n"
+				     "	call patched_call\n"
+				     "	test %al, %al\n" SAVED_BACK(
+					     POP) "	jz 1f\n"
+						  "	lea 8(%rsp), %rsp\n"
+						  "	.cfi_adjust_cfa_offset -8\n"
+						  "	ret\n"
+						  "	.cfi_adjust_cfa_offset 8\n"
+						  "1:	mov %rax, -8(%rsp)\n"
+						  "	mov (%rsp), %rax\n"
+						  "	mov (%rax), %rax\n"
+						  "	mov %rax, (%rsp)\n"
+						  "	mov -8(%rsp), %rax\n"
+						  "	lea 8(%rsp), %rsp\n"
+						  "	.cfi_adjust_cfa_offset -8\n"
+						  "	jmp *-8(%rsp)\n"
+						  "	.cfi_endproc\n"
+						  ".size tidemark_patched,.-tidemark_patched\n");
