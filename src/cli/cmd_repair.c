@@ -11,6 +11,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/traces.h"
+#include "cli/unused.h"
 #include "model/repair.h"
 #include "model/verify.h"
 #include "trace/verify.h"
@@ -36,7 +37,8 @@ static void print_help(void)
 	     "\n"
 	     "Makes a sound trace of a damaged or unfinished one: whole blocks are kept, the\n"
 	     "index and the stored figures are made anew, what cannot be read is counted. The\n"
-	     "new file takes the place of the old one, which is kept as FILE.bak.\n"
+	     "new file takes the place of the old one, which is kept as FILE.bak. A trace that is\n"
+	     "still being recorded is refused, but for -o.\n"
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
@@ -215,11 +217,31 @@ static int replace(const struct request *request, struct trace_reader *reader, s
 	return code;
 }
 
+/* A recording that goes on must not lose its file: only a copy of it can be repaired. */
+static int open_trace(const struct request *request, struct trace_reader **ret_reader,
+		      struct tm_error *err)
+{
+	struct trace_reader *reader;
+	int code = traces_open(request->path, &reader, err);
+	if (code)
+		return code;
+	if (!request->output && !trace_reader_indexed(reader)) {
+		trace_reader_close(reader);
+		code = unused_check(request->path, err);
+		if (!code)
+			code = traces_open(request->path, &reader, err);
+		if (code)
+			return code;
+	}
+	*ret_reader = reader;
+	return 0;
+}
+
 static int repair(const struct request *request, struct tm_error *err)
 {
 	struct trace_reader *reader;
 	struct soundness s = {0};
-	int code = traces_open(request->path, &reader, err);
+	int code = open_trace(request, &reader, err);
 	if (code)
 		return code;
 	code = check(reader, &s, err);

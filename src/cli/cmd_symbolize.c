@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark symbolize FILE: names for a trace that has none, or better ones. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "cli/out.h"
 #include "cli/symbolize.h"
 #include "cli/traces.h"
+#include "cli/unused.h"
 
 enum { OPT_SYSROOT = 1, OPT_DEBUG_DIR, OPT_DEBUGINFOD, OPT_EMBED_SOURCE, OPT_QUIET, OPT_HELP };
 
@@ -159,23 +159,6 @@ static void say(const struct request *request, const struct symbolize_result *re
 	out_finish(&out);
 }
 
-/* A trace that is being written would lose what comes: nobody else may have it open. */
-static int check_unused(const char *path, struct tm_error *err)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return tm_fail(err, -errno, "'%s' cannot be changed: %s", path, strerror(errno));
-	int code = 0;
-	/* What cannot be asked (a file system without leases) is no reason to refuse. */
-	if (fcntl(fd, F_SETLEASE, F_WRLCK) && (errno == EAGAIN || errno == EBUSY))
-		code = tm_fail(err, -EBUSY,
-			       "'%s' is still being written, or read by another program: wait "
-			       "until the recording has ended",
-			       path);
-	close(fd);
-	return code;
-}
-
 static int run(struct request *request, struct symbolize_result *result, struct tm_error *err)
 {
 	struct trace_reader *reader = NULL;
@@ -185,7 +168,7 @@ static int run(struct request *request, struct symbolize_result *result, struct 
 	bool finished = trace_reader_complete(reader);
 	trace_reader_close(reader);
 	if (!finished)
-		code = check_unused(request->path, err);
+		code = unused_check(request->path, err);
 	return code ? code : symbolize_file(request->path, &request->how, result, err);
 }
 

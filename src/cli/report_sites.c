@@ -30,19 +30,17 @@ static bool is_unfreed(const struct view *view)
 	return view->columns[0] == VIEW_UNFREED_BYTES;
 }
 
-/* What is suppressed is not in the list of unfreed blocks, but below it. Folded stacks all are. */
+/* What is suppressed is not in the list of unfreed blocks, but below it. */
 static int fill(const struct report *report, const char *name, struct view *view,
 		struct view_rows *rows, struct tm_error *err)
 {
 	const struct view *usual = view_find(name);
-	struct view_figures *hidden = NULL;
 	*view = report_view(report, usual, usual->order);
-	if (is_unfreed(view) && !report->options->fold &&
-	    suppressions_hide(report->suppressed.list, report->data, &hidden))
-		return tm_fail(err, -ENOMEM, "out of memory");
+	if (is_unfreed(view))
+		suppressions_hide(report->data);
 	int code = view_fill(view, report->data, rows, err);
-	if (hidden)
-		suppressions_show(report->data, hidden);
+	if (is_unfreed(view))
+		suppressions_show(report->data);
 	return code;
 }
 

@@ -209,6 +209,14 @@ struct inherit_set *inherit_box_take(struct inherit_box *box, uint32_t pid)
 
 /* ---- the child ---- */
 
+void inherit_set_sums(const struct inherit_set *set, uint64_t *ret_blocks, uint64_t *ret_bytes)
+{
+	*ret_blocks = set->block_count;
+	*ret_bytes = 0;
+	for (size_t i = 0; i < set->block_count; i++)
+		*ret_bytes += set->blocks[i].size_bytes;
+}
+
 void inherit_apply(const struct inherit_set *set, struct feed *feed, uint32_t tid)
 {
 	for (size_t i = 0; i < set->module_count; i++)

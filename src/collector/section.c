@@ -129,7 +129,8 @@ const struct section_result *section_result(const struct section *section)
 	return &section->result;
 }
 
-static void write_meta(struct section *section, struct trace_writer *writer)
+static void write_meta(struct section *section, const struct inherit_set *inherited,
+		       struct trace_writer *writer)
 {
 	char host[256] = "";
 	gethostname(host, sizeof host - 1);
@@ -152,6 +153,8 @@ static void write_meta(struct section *section, struct trace_writer *writer)
 		.free_stacks = options->free_stacks,
 		.depth = options->depth,
 	};
+	if (inherited)
+		inherit_set_sums(inherited, &meta.inherited_blocks, &meta.inherited_bytes);
 	trace_writer_begin(writer, &meta);
 }
 
@@ -257,16 +260,20 @@ static void refine_cause(struct section *section)
 		section->how.cause = TRACE_END_OOM;
 }
 
-static void inherit(struct section *section)
+/* What a forked child has from its parent; NULL: nothing. */
+static struct inherit_set *take_inherited(const struct section *section)
 {
-	struct section *parent = section->options.forked_from;
-	uint32_t pid = (uint32_t)section->options.pid;
+	const struct section *parent = section->options.forked_from;
 	if (!parent || !parent->box)
-		return;
-	struct inherit_set *set = inherit_box_take(parent->box, pid);
+		return NULL;
+	return inherit_box_take(parent->box, (uint32_t)section->options.pid);
+}
+
+static void inherit(struct section *section, struct inherit_set *set)
+{
 	if (!set)
 		return;
-	inherit_apply(set, &section->feed, pid);
+	inherit_apply(set, &section->feed, (uint32_t)section->options.pid);
 	section->inherited = section->feed.thread_count > 0;
 	inherit_set_free(set);
 }
@@ -313,7 +320,8 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	struct wire_control *control = section->shm.map.control;
 	section->feed.writer = writer;
 	owner_enter(&section->owner, &control->owner);
-	write_meta(section, writer);
+	struct inherit_set *inherited = take_inherited(section);
+	write_meta(section, inherited, writer);
 	if (section->names)
 		names_begin(section->names, trace_writer_section(writer));
 	struct watch_options watch = {.pid = section->options.pid,
@@ -323,7 +331,7 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	/* Without a watch there are no samples, but the events are what counts. */
 	if (watch_start(&watch, &section->watch, NULL))
 		section->watch = NULL;
-	inherit(section);
+	inherit(section, inherited);
 	section_drain(section);
 	if (section->box)
 		inherit_box_close(section->box);

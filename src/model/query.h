@@ -36,7 +36,6 @@ struct query_progress {
 };
 
 struct query_open_options {
-	uint64_t memory_bytes;          /* for what is kept of the slices; 0 = 96 MiB */
 	unsigned threads;               /* that decode events; 0 = one per core, at most 8 */
 	struct query_progress progress; /* of rebuilding, where slices are missing */
 };

@@ -41,8 +41,16 @@ static int fold_rows(struct view_data *data, const uint32_t *new_of)
 {
 	struct rows_builder builder;
 	int code = data_rows_begin(&builder, data);
-	for (size_t i = 0; !code && i < data->row_count; i++)
-		code = data_rows_add(&builder, new_of[data->rows[i].stack], &data->rows[i].figures);
+	for (size_t i = 0; !code && i < data->row_count; i++) {
+		const struct view_stack_row *row = &data->rows[i];
+		uint32_t node = new_of[row->stack];
+		code = data_rows_add(&builder, node, &row->figures);
+		if (code)
+			break;
+		struct view_stack_row *folded = &builder.rows[builder.row_of[node] - 1];
+		folded->suppressed_blocks += row->suppressed_blocks;
+		folded->suppressed_bytes += row->suppressed_bytes;
+	}
 	data_rows_finish(&builder, !code);
 	return code;
 }

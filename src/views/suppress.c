@@ -286,14 +286,16 @@ static uint32_t match_frame(const struct suppressions *s, const struct view_fram
 	return NONE;
 }
 
-static void count_rows(struct suppressions *s, const struct view_data *data)
+static void count_rows(struct suppressions *s, struct view_data *data)
 {
 	for (size_t i = 0; i < s->count; i++)
 		s->list[i].stacks = s->list[i].blocks = s->list[i].bytes = 0;
 	for (size_t i = 0; i < data->row_count; i++) {
-		const struct view_stack_row *row = &data->rows[i];
+		struct view_stack_row *row = &data->rows[i];
 		uint32_t found = s->by_node[row->stack];
-		if (!found || !row->figures.of[VIEW_UNFREED_BLOCKS])
+		row->suppressed_blocks = found ? row->figures.of[VIEW_UNFREED_BLOCKS] : 0;
+		row->suppressed_bytes = found ? row->figures.of[VIEW_UNFREED_BYTES] : 0;
+		if (!row->suppressed_blocks)
 			continue;
 		s->list[found - 1].stacks++;
 		s->list[found - 1].blocks += row->figures.of[VIEW_UNFREED_BLOCKS];
@@ -301,7 +303,7 @@ static void count_rows(struct suppressions *s, const struct view_data *data)
 	}
 }
 
-int suppressions_apply(struct suppressions *s, const struct view_data *data, struct tm_error *err)
+int suppressions_apply(struct suppressions *s, struct view_data *data, struct tm_error *err)
 {
 	const struct names *names = &data->names;
 	uint32_t *by_frame = tm_alloc_array(names->frame_count + 1, sizeof *by_frame);
@@ -333,29 +335,22 @@ const struct suppression *suppressions_find(const struct suppressions *s, uint32
 	return &s->list[s->by_node[stack] - 1];
 }
 
-int suppressions_hide(const struct suppressions *s, struct view_data *data,
-		      struct view_figures **ret_hidden)
+void suppressions_hide(struct view_data *data)
 {
-	struct view_figures *hidden = tm_alloc_array(data->row_count + 1, sizeof *hidden);
-	if (!hidden)
-		return -ENOMEM;
 	for (size_t i = 0; i < data->row_count; i++) {
-		struct view_figures *figures = &data->rows[i].figures;
-		if (!suppressions_find(s, data->rows[i].stack))
-			continue;
-		hidden[i].of[VIEW_UNFREED_BLOCKS] = figures->of[VIEW_UNFREED_BLOCKS];
-		hidden[i].of[VIEW_UNFREED_BYTES] = figures->of[VIEW_UNFREED_BYTES];
-		figures->of[VIEW_UNFREED_BLOCKS] = figures->of[VIEW_UNFREED_BYTES] = 0;
+		struct view_stack_row *row = &data->rows[i];
+		row->figures.of[VIEW_UNFREED_BLOCKS] -= row->suppressed_blocks;
+		row->figures.of[VIEW_UNFREED_BYTES] -= row->suppressed_bytes;
 	}
-	*ret_hidden = hidden;
-	return 0;
 }
 
-void suppressions_show(struct view_data *data, struct view_figures *hidden)
+void suppressions_show(struct view_data *data)
 {
-	for (size_t i = 0; i < data->row_count; i++)
-		view_figures_add(&data->rows[i].figures, &hidden[i]);
-	tm_free(hidden);
+	for (size_t i = 0; i < data->row_count; i++) {
+		struct view_stack_row *row = &data->rows[i];
+		row->figures.of[VIEW_UNFREED_BLOCKS] += row->suppressed_blocks;
+		row->figures.of[VIEW_UNFREED_BYTES] += row->suppressed_bytes;
+	}
 }
 
 size_t suppressions_count(const struct suppressions *s)

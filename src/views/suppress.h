@@ -47,21 +47,18 @@ const char *suppressions_builtin_text(void);
 
 /*
  * Finds for each stack of the data the pattern that suppresses it, if any: of
- * the innermost frame that one matches the first. Counts what was unfreed there.
- * Not after view_data_fold(). -ENOMEM. O(frames x patterns + stacks).
+ * the innermost frame that one matches the first. Counts what was unfreed there, and notes it in
+ * the rows, which keep it when they are folded. Not after view_data_fold(). -ENOMEM.
+ * O(frames x patterns + stacks).
  */
-TM_MUST_CHECK int suppressions_apply(struct suppressions *s, const struct view_data *data,
+TM_MUST_CHECK int suppressions_apply(struct suppressions *s, struct view_data *data,
 				     struct tm_error *err);
-/* Of a stack of that data; NULL = none. O(1). */
+/* Of a stack of that data, not folded since; NULL = none. O(1). */
 const struct suppression *suppressions_find(const struct suppressions *s, uint32_t stack);
 
-/*
- * Takes what is suppressed out of the data's unfreed figures, or puts it back. The data must be
- * that of suppressions_apply(), not folded since. -ENOMEM: nothing was taken.
- */
-TM_MUST_CHECK int suppressions_hide(const struct suppressions *s, struct view_data *data,
-				    struct view_figures **ret_hidden);
-void suppressions_show(struct view_data *data, struct view_figures *hidden);
+/* Takes what is suppressed out of the data's unfreed figures, and puts it back. */
+void suppressions_hide(struct view_data *data);
+void suppressions_show(struct view_data *data);
 
 size_t suppressions_count(const struct suppressions *s);
 const struct suppression *suppressions_at(const struct suppressions *s, size_t index);

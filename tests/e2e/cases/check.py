@@ -64,6 +64,11 @@ def suppressions(t):
             {(str(path), 3, 50, 5), ("the program", 2, 64, 1)})
     text = t.tool("check", "--suppressions", path, "--max-unfreed", "100", t.trace)
     t.expect("Suppressed: 114 B unfreed in 6 blocks" in text.out, text.out)
+    # The report leaves them out of its list, folded or not, and says so.
+    for fold in ([], ["--fold", "noise"]):
+        text = t.tool("report", "--suppressions", path, "-s", "unfreed", *fold, t.trace)
+        t.expect("Suppressed: 114 B unfreed in 6 blocks" in text.out, f"{fold}: {text.out}")
+        t.expect("leak_other" not in text.out.split("Suppressed:")[0], f"{fold}: {text.out}")
     path.write_text("leak:ok\nleek:typo\n")
     result = t.tool("check", "--suppressions", path, "--max-unfreed", "1", t.trace)
     t.equal("a mistake: status", result.status, 2)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands about the trace file itself: info, verify, repair."""
+import fcntl
 import json
+import os
 import re
 
 import tide
@@ -163,6 +165,34 @@ def repair_in_place(t):
     result = t.tool("repair", "-o", t.folder / "there", t.trace)
     t.expect(result.status == 1 and "--force" in result.err, f"{result.status} {result.err!r}")
     t.equal("the other file", (t.folder / "there").read_text(), "mine")
+
+
+def leases_work(path):
+    """Whether this file system can tell that a file is in use."""
+    with open(path, "r+b") as mine:
+        try:
+            fcntl.fcntl(mine, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except OSError:
+            return False
+    return True
+
+
+@case("files/repair_live", "repair takes the file from a recording that goes on")
+def repair_live(t):
+    t.record(["simple", "0"])
+    tide.cut(t.trace, t.trace, tide.blocks(t.trace)[-1].offset)
+    if not leases_work(t.trace):
+        t.skip("the file system has no leases")
+    before = t.trace.read_bytes()
+    recorder = os.open(t.trace, os.O_RDWR)
+    result = t.tool("repair", t.trace)
+    t.equal("status", result.status, 1)
+    t.expect("still being written" in result.err, f"{result.err!r}")
+    t.equal("the file", t.trace.read_bytes(), before)
+    result = t.tool("repair", "-o", t.folder / "copy.tide", t.trace)
+    t.equal(f"a repaired copy: {result.err}", result.status, 0)
+    os.close(recorder)
+    t.equal("status when the recording has ended", t.tool("repair", t.trace).status, 0)
 
 
 @case("files/repair_cut", "repair fails or crashes on a file that was cut off")

@@ -42,6 +42,9 @@ def children(t):
         # What the parent had made before the fork is the child's too.
         t.equal(f"child {status}: inherited blocks",
                 rows.get("parent_malloc", {}).get("unfreed_allocations"), 100 + 10 * status)
+        t.expect(report["inherited_allocations"] >= 100 + 10 * status,
+                 f"child {status} says that it inherited {report['inherited_allocations']}")
+    t.equal("the parent inherits nothing", made[0][1]["inherited_allocations"], 0)
 
 
 @case("process/vfork", "blocks made in a vfork child are lost, or the parent breaks")
