@@ -176,6 +176,8 @@ static void json_section(struct json *json, const struct facts *facts, size_t se
 	json_u64(json, "samples", facts->samples);
 	json_u64(json, "map_events", facts->maps);
 	json_string(json, "note", end && end->note[0] ? end->note : NULL);
+	if (meta && end)
+		view_json_origin(json, meta, end);
 	json_string(json, "problem", facts->problem.code ? facts->problem.text : NULL);
 	json_end(json);
 }
@@ -296,6 +298,8 @@ static void put_section(struct out *out, const struct facts *facts, size_t secti
 	put_value(out, "program", facts->meta->program);
 	put_value(out, "command", facts->meta->command);
 	put_start(out, facts->meta);
+	if (facts->meta->origin[0])
+		put_value(out, "imported", facts->meta->origin);
 	char ended[160];
 	report_end_sentence(facts->end, ended, sizeof ended);
 	put_key(out, "lasted");

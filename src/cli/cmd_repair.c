@@ -222,14 +222,14 @@ static int open_trace(const struct request *request, struct trace_reader **ret_r
 		      struct tm_error *err)
 {
 	struct trace_reader *reader;
-	int code = traces_open(request->path, &reader, err);
+	int code = traces_open_own(request->path, &reader, err);
 	if (code)
 		return code;
 	if (!request->output && !trace_reader_indexed(reader)) {
 		trace_reader_close(reader);
 		code = unused_check(request->path, err);
 		if (!code)
-			code = traces_open(request->path, &reader, err);
+			code = traces_open_own(request->path, &reader, err);
 		if (code)
 			return code;
 	}

@@ -162,7 +162,7 @@ static void say(const struct request *request, const struct symbolize_result *re
 static int run(struct request *request, struct symbolize_result *result, struct tm_error *err)
 {
 	struct trace_reader *reader = NULL;
-	int code = traces_open(request->path, &reader, err);
+	int code = traces_open_own(request->path, &reader, err);
 	if (code)
 		return code;
 	bool finished = trace_reader_complete(reader);

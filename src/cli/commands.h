@@ -21,3 +21,4 @@ int cmd_sql(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_convert(int argc, char **argv);

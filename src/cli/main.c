@@ -38,6 +38,7 @@ static const struct command commands[] = {
 	{"anonymize", cmd_anonymize, "make a copy that tells a stranger no names"},
 	{"sql", cmd_sql, "ask a trace questions in SQL"},
 	{"export", cmd_export, "write a trace in the formats of other tools"},
+	{"convert", cmd_convert, "make a trace of a file that another tool recorded"},
 	{"help", cmd_help, "print help, also of one command: tidemark help report"},
 	{"version", cmd_version, "print the version"},
 	/* as options, the way other tools and heaptrack's users know them */

@@ -20,6 +20,7 @@ struct report_section {
 	const char *view; /* of lists: the name of the view */
 	const char *key;  /* in JSON; NULL: what it shows is always there */
 	unsigned want;    /* enum query_want: what it needs to be asked for */
+	unsigned needs;   /* enum trace_unknown: without any of these it is empty */
 	/* For people. */
 	int (*text)(const struct report *report, const struct report_section *section,
 		    struct out *out, struct tm_error *err);
@@ -118,6 +119,8 @@ const char *report_live_words(const struct report *report);
 const char *report_order_words(const struct report *report, enum view_figure order);
 /* An attached recording: it knows nothing of older blocks. */
 bool report_is_attached(const struct report *report);
+/* Made of another tool's file: there was no recording of ours. */
+bool report_is_imported(const struct report *report);
 
 /* ---- facts ---- */
 

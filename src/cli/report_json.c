@@ -8,6 +8,7 @@
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
 #include "cli/report_totals.h"
+#include "views/origin.h"
 #include "views/to_json.h"
 
 static void put_text(struct json *json, const char *key, const char *text)
@@ -80,6 +81,15 @@ static void put_selection(const struct report *report, struct json *json)
 	text_done(&way);
 }
 
+static int put_section(const struct report *report, const struct report_section *section,
+		       struct json *json, struct tm_error *err)
+{
+	if (!view_unknown_why(report->input.meta, section->needs))
+		return section->json(report, section, json, err);
+	json_null(json, section->key);
+	return 0;
+}
+
 /* Those that are always there, and those that were asked for. */
 static int put_sections(const struct report *report, struct json *json, struct tm_error *err)
 {
@@ -88,7 +98,7 @@ static int put_sections(const struct report *report, struct json *json, struct t
 	int code = 0;
 	for (size_t i = 0; !code && i < sizeof always / sizeof always[0]; i++) {
 		const struct report_section *section = report_section_find(always[i]);
-		code = section->json(report, section, json, err);
+		code = put_section(report, section, json, err);
 	}
 	for (size_t i = 0; !code && i < options->section_count; i++) {
 		const struct report_section *section = options->sections[i];
@@ -96,7 +106,7 @@ static int put_sections(const struct report *report, struct json *json, struct t
 		for (size_t k = 0; k < sizeof always / sizeof always[0]; k++)
 			done |= !strcmp(section->name, always[k]);
 		if (!done)
-			code = section->json(report, section, json, err);
+			code = put_section(report, section, json, err);
 	}
 	return code;
 }

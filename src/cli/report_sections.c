@@ -7,9 +7,10 @@
 
 #define FACES(faces) \
 	.text = report_##faces##_text, .json = report_##faces##_json, .csv = report_##faces##_csv
-#define SITES(section, json_key, words)                                                        \
-	{                                                                                      \
-		.name = section, .help = words, .view = section, .key = json_key, FACES(sites) \
+#define SITES(section, json_key, words, lacks)                                                  \
+	{                                                                                       \
+		.name = section, .help = words, .view = section, .key = json_key, FACES(sites), \
+		.needs = lacks                                                                  \
 	}
 #define FLAT(section, words)                                                                 \
 	{                                                                                    \
@@ -18,13 +19,17 @@
 
 static const struct report_section sections[] = {
 	{.name = "summary", .help = "totals, memory, the recording itself", FACES(summary)},
-	SITES("peak", "top_peak", "sites by their share of the peak"),
-	SITES("unfreed", "top_unfreed", "sites by what was live at the end"),
-	SITES("allocations", "top_allocations", "sites by number of allocations"),
-	SITES("temporary", "top_temporary", "sites by temporary allocations"),
-	SITES("allocated", "top_allocated", "sites by allocated bytes"),
-	SITES("freed", "top_freed", "sites by freed bytes"),
-	SITES("surviving", "top_surviving", "sites by what was allocated in the range and lives"),
+	SITES("peak", "top_peak", "sites by their share of the peak", 0),
+	SITES("unfreed", "top_unfreed", "sites by what was live at the end", TRACE_UNKNOWN_FREES),
+	SITES("allocations", "top_allocations", "sites by number of allocations",
+	      TRACE_UNKNOWN_ALLOCATIONS | TRACE_UNKNOWN_COUNTS),
+	SITES("temporary", "top_temporary", "sites by temporary allocations",
+	      TRACE_UNKNOWN_TEMPORARY),
+	SITES("allocated", "top_allocated", "sites by allocated bytes", TRACE_UNKNOWN_ALLOCATIONS),
+	SITES("freed", "top_freed", "sites by freed bytes",
+	      TRACE_UNKNOWN_ALLOCATIONS | TRACE_UNKNOWN_FREES),
+	SITES("surviving", "top_surviving", "sites by what was allocated in the range and lives",
+	      0),
 	FLAT("functions", "every function, with what is below it"),
 	FLAT("lines", "every source line"),
 	FLAT("packages", "every package: crate, library, npm package, ..."),
@@ -45,16 +50,19 @@ static const struct report_section sections[] = {
 	 .help = "how large blocks are, and who makes them",
 	 .key = "sizes",
 	 .want = QUERY_SIZES,
+	 .needs = TRACE_UNKNOWN_SIZES,
 	 FACES(sizes)},
 	{.name = "lifetimes",
 	 .help = "how long blocks live, and who makes them",
 	 .key = "lifetimes",
 	 .want = QUERY_LIVES,
+	 .needs = TRACE_UNKNOWN_LIFETIMES | TRACE_UNKNOWN_TIMES,
 	 FACES(sizes)},
 	{.name = "threads",
 	 .help = "what each thread did",
 	 .key = "thread_list",
 	 .want = QUERY_THREADS,
+	 .needs = TRACE_UNKNOWN_THREADS,
 	 FACES(threads)},
 	{.name = "symbols",
 	 .help = "modules without names or lines, and what helps",
@@ -63,6 +71,7 @@ static const struct report_section sections[] = {
 	{.name = "timeline",
 	 .help = "the heap over time, as a plot",
 	 .key = "timeline",
+	 .needs = TRACE_UNKNOWN_TIMES,
 	 FACES(timeline)},
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
@@ -175,6 +184,12 @@ bool report_is_attached(const struct report *report)
 	return source && !strncmp(source, "attach", 6);
 }
 
+bool report_is_imported(const struct report *report)
+{
+	const char *source = report->input.meta->source;
+	return source && !strncmp(source, "import:", 7);
+}
+
 const char *report_live_words(const struct report *report)
 {
 	const struct report_options *options = report->options;
@@ -189,7 +204,7 @@ const char *report_live_words(const struct report *report)
 	    cause == TRACE_END_STOPPED || cause == TRACE_END_AGENT_OFF ||
 	    cause == TRACE_END_DISK_FULL || cause == TRACE_END_ROTATED)
 		return "live at the end of the recording";
-	if (cause == TRACE_END_UNKNOWN)
+	if (cause == TRACE_END_UNKNOWN || cause == TRACE_END_UNSAID)
 		return "live at the last event";
 	return "unfreed";
 }

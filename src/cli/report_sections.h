@@ -12,6 +12,9 @@
 	int report_##name##_csv(const struct report *, const struct report_section *,  \
 				struct text *, struct tm_error *)
 
+/* report_origin.c: what another tool's file was, lacks, and the facts about it. */
+void report_put_origin(const struct report *report, struct out *out);
+
 REPORT_SECTION_FACES(summary);  /* report_totals.c, report_json.c */
 REPORT_SECTION_FACES(sites);    /* report_sites.c: functions that allocate, with stacks */
 REPORT_SECTION_FACES(flat);     /* report_flat.c: functions, lines, ... with self and inclusive */

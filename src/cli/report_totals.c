@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
+#include "views/origin.h"
 #include "views/to_json.h"
 
 uint64_t report_duration_ns(const struct report *report)
@@ -105,11 +106,24 @@ void report_end_sentence(const struct trace_end *end, char *out, size_t out_byte
 	case TRACE_END_ROTATED:
 		snprintf(out, out_bytes, "the recording went on in the next file");
 		return;
+	case TRACE_END_UNSAID:
+		snprintf(out, out_bytes, "the file does not say how the program ended");
+		return;
 	case TRACE_END_UNKNOWN:
 		break;
 	}
 	snprintf(out, out_bytes,
 		 "not known: the file has no end (still written, or the recorder was killed)");
+}
+
+/* What an imported file does not say is not shown as 0. True: it was said so. */
+static bool put_unknown(const struct report *report, struct out *out, const char *name,
+			unsigned bits)
+{
+	const char *why = view_unknown_why(report->input.meta, bits);
+	if (why)
+		put_line(out, name, "not known: %s", why);
+	return why != NULL;
 }
 
 static void put_run(const struct report *report, struct out *out)
@@ -122,10 +136,11 @@ static void put_run(const struct report *report, struct out *out)
 	if (meta->start_unix_ns && localtime_r(&seconds, &local))
 		strftime(started, sizeof started, "%Y-%m-%d %H:%M:%S", &local);
 	report_put_title(report, out);
-	put_verbatim(out, "command", meta->command ? meta->command : "?");
+	put_verbatim(out, "command", meta->command && meta->command[0] ? meta->command : "?");
 	report_end_sentence(end, ended, sizeof ended);
-	put_line(out, "time", "%s, for %s", started,
-		 out_duration(out, report_duration_ns(report)).text);
+	if (!put_unknown(report, out, "time", TRACE_UNKNOWN_TIMES))
+		put_line(out, "time", "%s, for %s", started,
+			 out_duration(out, report_duration_ns(report)).text);
 	put_line(out, "end", "%s", ended);
 }
 
@@ -134,9 +149,14 @@ struct amount {
 };
 
 /* "2.45 MB in 785 blocks, 3.12 kB on average"; of one block that is its size. */
-static struct amount amount(const struct out *out, uint64_t bytes, uint64_t blocks)
+static struct amount amount(const struct report *report, const struct out *out, uint64_t bytes,
+			    uint64_t blocks)
 {
 	struct amount text;
+	if (report->input.meta->unknown & TRACE_UNKNOWN_COUNTS) {
+		snprintf(text.text, sizeof text.text, "%s", out_bytes(out, bytes).text);
+		return text;
+	}
 	int used = snprintf(text.text, sizeof text.text, "%s in %s block%s",
 			    out_bytes(out, bytes).text, units_grouped(blocks).text,
 			    put_plural(blocks));
@@ -150,42 +170,60 @@ static struct amount amount(const struct out *out, uint64_t bytes, uint64_t bloc
 
 static void put_live(const struct report *report, struct out *out, uint64_t bytes, uint64_t blocks)
 {
+	if (put_unknown(report, out, "live", TRACE_UNKNOWN_FREES))
+		return;
 	const char *words = report_live_words(report);
 	bool unfreed = !strcmp(words, "unfreed");
-	put_line(out, unfreed ? words : "live", "%s (%s)", amount(out, bytes, blocks).text,
+	put_line(out, unfreed ? words : "live", "%s (%s)", amount(report, out, bytes, blocks).text,
 		 unfreed ? "live at the end; that alone is no leak" : words);
 }
 
-static void put_allocations(struct out *out, const struct view_figures *f)
+static void put_allocations(const struct report *report, struct out *out,
+			    const struct view_figures *f)
 {
+	if (put_unknown(report, out, "allocations", TRACE_UNKNOWN_ALLOCATIONS))
+		return;
 	put_line(out, "allocations", "%s of %s in all, %s on average",
 		 units_grouped(f->of[VIEW_ALLOCATIONS]).text,
 		 out_bytes(out, f->of[VIEW_ALLOCATED_BYTES]).text,
 		 out_bytes(out, view_average(f, VIEW_ALLOCATIONS)).text);
-	put_line(out, "temporary", "%s (%.1f %%)", units_grouped(f->of[VIEW_TEMPORARY]).text,
-		 percent(f->of[VIEW_TEMPORARY], f->of[VIEW_ALLOCATIONS]));
-	put_line(out, "frees", "%s of %s", units_grouped(f->of[VIEW_FREES]).text,
-		 out_bytes(out, f->of[VIEW_FREED_BYTES]).text);
+	if (!put_unknown(report, out, "temporary", TRACE_UNKNOWN_TEMPORARY))
+		put_line(out, "temporary", "%s (%.1f %%)",
+			 units_grouped(f->of[VIEW_TEMPORARY]).text,
+			 percent(f->of[VIEW_TEMPORARY], f->of[VIEW_ALLOCATIONS]));
+	if (!put_unknown(report, out, "frees", TRACE_UNKNOWN_FREES))
+		put_line(out, "frees", "%s of %s", units_grouped(f->of[VIEW_FREES]).text,
+			 out_bytes(out, f->of[VIEW_FREED_BYTES]).text);
 	if (f->of[VIEW_FAILED])
 		put_line(out, "failed", "%s allocations got no memory",
 			 units_grouped(f->of[VIEW_FAILED]).text);
 }
 
+static void put_stacks(const struct report *report, struct out *out)
+{
+	char threads[64] = "";
+	uint64_t stacks = report->totals.stacks;
+	size_t count = report->input.thread_count;
+	if (!(report->input.meta->unknown & TRACE_UNKNOWN_THREADS))
+		snprintf(threads, sizeof threads, ", %zu thread%s", count, put_plural(count));
+	put_line(out, "stacks", "%s stack%s that allocate%s", units_grouped(stacks).text,
+		 put_plural(stacks), threads);
+}
+
 static void put_totals(const struct report *report, struct out *out)
 {
 	const struct model_totals *t = &report->totals;
-	put_line(out, "peak", "%s, after %s", amount(out, t->peak_bytes, t->peak_blocks).text,
+	put_line(out, "peak", "%s, after %s",
+		 amount(report, out, t->peak_bytes, t->peak_blocks).text,
 		 out_duration(out, t->peak_time_ns).text);
 	put_live(report, out, t->live_bytes, t->live_blocks);
-	put_allocations(out, &report->sum);
+	put_allocations(report, out, &report->sum);
 	const struct trace_meta *meta = report->input.meta;
 	if (meta->inherited_blocks)
 		put_line(out, "inherited", "%s of the allocations, %s, lived when this part began",
 			 units_grouped(meta->inherited_blocks).text,
 			 out_bytes(out, meta->inherited_bytes).text);
-	put_line(out, "stacks", "%s stack%s that allocate, %zu thread%s",
-		 units_grouped(t->stacks).text, put_plural(t->stacks), report->input.thread_count,
-		 put_plural(report->input.thread_count));
+	put_stacks(report, out);
 	if (t->freed_unseen)
 		put_line(out, "freed unseen", "%s blocks were freed by calls that are not seen",
 			 units_grouped(t->freed_unseen).text);
@@ -248,12 +286,13 @@ static void put_part(const struct report *report, struct out *out)
 		snprintf(of_all, sizeof of_all, ", of %s in all",
 			 out_bytes(out, answer->peak_bytes).text);
 	put_line(out, "peak", "%s%s, %s after the start",
-		 amount(out, f->of[VIEW_PEAK_BYTES], f->of[VIEW_PEAK_BLOCKS]).text, of_all,
+		 amount(report, out, f->of[VIEW_PEAK_BYTES], f->of[VIEW_PEAK_BLOCKS]).text, of_all,
 		 out_duration(out, answer->peak_time_ns).text);
 	put_live(report, out, f->of[VIEW_UNFREED_BYTES], f->of[VIEW_UNFREED_BLOCKS]);
 	put_line(out, "surviving", "%s, of those allocated here",
-		 amount(out, f->of[VIEW_SURVIVING_BYTES], f->of[VIEW_SURVIVING_BLOCKS]).text);
-	put_allocations(out, f);
+		 amount(report, out, f->of[VIEW_SURVIVING_BYTES], f->of[VIEW_SURVIVING_BLOCKS])
+			 .text);
+	put_allocations(report, out, f);
 }
 
 static void put_rss(const struct view_rss *rss, struct out *out)
@@ -286,6 +325,10 @@ static void put_recording(const struct report *report, struct out *out)
 	const struct trace_meta *meta = report->input.meta;
 	const struct trace_end *end = report->input.end;
 	char line[512];
+	if (report_is_imported(report)) {
+		report_put_origin(report, out);
+		return;
+	}
 	put_line(out, "recording", "%s, %s events, %s lost, %s stacks cut; file %s",
 		 meta->mode ? meta->mode : "?", units_grouped(report->totals.events).text,
 		 units_grouped(end->lost_events).text, units_grouped(end->cut_stacks).text,
@@ -373,9 +416,11 @@ void report_put_title(const struct report *report, struct out *out)
 {
 	const struct trace_meta *meta = report->input.meta;
 	out_style(out, OUT_BOLD);
-	out_name(out, meta->program ? view_module_name(meta->program) : "?", 0);
+	const char *name = meta->program && meta->program[0] ? meta->program : report->path;
+	out_name(out, view_module_name(name), 0);
 	out_style(out, OUT_PLAIN);
-	text_print(&out->text, " (pid %" PRIu32 ")", meta->pid);
+	if (meta->pid)
+		text_print(&out->text, " (pid %" PRIu32 ")", meta->pid);
 	if (report->section_count > 1)
 		text_print(&out->text, ", image %zu of 0 to %zu", report->section,
 			   report->section_count - 1);

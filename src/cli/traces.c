@@ -6,17 +6,46 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int traces_open(const char *path, struct trace_reader **ret_reader, struct tm_error *err)
+#include "cli/foreign.h"
+
+static int check_path(const char *path, struct tm_error *err)
 {
 	struct stat status;
+	if (!strcmp(path, "-"))
+		return 0;
 	if (stat(path, &status))
 		return tm_fail(err, -errno, "'%s' cannot be opened: %s", path, strerror(errno));
 	if (S_ISDIR(status.st_mode))
 		return tm_fail(err, -EISDIR, "'%s' is a folder: name a trace file (*.tide) in it",
 			       path);
-	if (!S_ISREG(status.st_mode))
+	if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
 		return tm_fail(err, -EINVAL,
 			       "'%s' is not a regular file: copy the trace to a file first", path);
+	return 0;
+}
+
+int traces_open(const char *path, struct trace_reader **ret_reader, struct tm_error *err)
+{
+	char name[FOREIGN_PATH_BYTES];
+	const char *found;
+	int code = check_path(path, err);
+	if (!code)
+		code = foreign_resolve(path, name, &found, err);
+	return code ? code : trace_reader_open(found, ret_reader, err);
+}
+
+int traces_open_own(const char *path, struct trace_reader **ret_reader, struct tm_error *err)
+{
+	int code = check_path(path, err);
+	if (code)
+		return code;
+	if (!strcmp(path, "-"))
+		return tm_fail(err, -EINVAL, "standard input cannot be changed: name a trace file");
+	if (foreign_is(path))
+		return tm_fail(err, -EINVAL,
+			       "'%s' is a file of another tool and is left as it is: 'tidemark "
+			       "convert' makes a trace of it",
+			       path);
 	return trace_reader_open(path, ret_reader, err);
 }
 

@@ -7,9 +7,15 @@
 
 #include <stdbool.h>
 
-/* Opens a trace; says more than the reader can about what is no file at all. */
+/*
+ * Opens a trace, or what import/ can make one of; "-" is standard input. Says more
+ * than the reader can about what is no file at all.
+ */
 TM_MUST_CHECK int traces_open(const char *path, struct trace_reader **ret_reader,
 			      struct tm_error *err);
+/* The same of a trace that is to be changed in its place: files of other tools are not. */
+TM_MUST_CHECK int traces_open_own(const char *path, struct trace_reader **ret_reader,
+				  struct tm_error *err);
 /* Whether any section has addresses. Selects another section. */
 bool traces_have_addresses(struct trace_reader *reader);
 /* "tidemark COMMAND: SENTENCE." on standard error. */

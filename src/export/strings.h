@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "views/idmap.h"
+#include "base/idmap.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "views/idmap.h"
+#include "base/idmap.h"
 #include "views/views.h"
 
 #include <stddef.h>

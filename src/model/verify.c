@@ -362,6 +362,7 @@ static int run(struct verify *v)
 		return rc;
 	v->m->by_block = true;
 	v->not_stored = end->events_not_stored;
+	v->gap = meta->unknown & TRACE_UNKNOWN_EVENTS; /* there is nothing to prove slices by */
 	cursor_init(&v->cursor, v->r);
 	v->all_events = cursor_all(&v->cursor);
 	rc = check_slices(v);

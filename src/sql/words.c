@@ -54,6 +54,7 @@ const char *words_end_cause(unsigned cause)
 		[TRACE_END_DETACHED] = "detached",   [TRACE_END_STOPPED] = "stopped",
 		[TRACE_END_AGENT_OFF] = "agent_off", [TRACE_END_OOM] = "out_of_memory",
 		[TRACE_END_DISK_FULL] = "disk_full", [TRACE_END_ROTATED] = "rotated",
+		[TRACE_END_UNSAID] = "unsaid",
 	};
 	return WORD(words, cause);
 }

@@ -45,8 +45,10 @@ int reader_load_end(struct trace_reader *r, struct tm_error *err)
 	int rc = 0;
 	if (section_count(&r->section, FORMAT_END) > 0)
 		rc = load_single(r, FORMAT_END, &raw, err);
-	if (rc == 0 && raw.used > 0 && !rows_get_end(span_of(raw.data, raw.used), &r->end))
-		rc = -EBADMSG;
+	if (rc == 0 && raw.used > 0 &&
+	    !rows_get_end(span_of(raw.data, raw.used), &r->texts, &r->end))
+		rc = r->texts.failed ? tm_fail(err, -ENOMEM, "no memory for the trace's end")
+				     : -EBADMSG;
 	bytes_done(&raw);
 	if (rc == -EBADMSG) {
 		source_warn(&r->source, "the section's end is damaged");

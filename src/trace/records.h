@@ -13,6 +13,8 @@
  */
 #pragma once
 
+#include "trace/unknown.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -281,6 +283,9 @@ struct trace_meta {
 	uint64_t series_id;      /* the same in all pieces; 0: a whole recording */
 	uint32_t piece;          /* from 1 */
 	uint64_t piece_start_ns; /* since the start of the first piece */
+	/* Of an imported file: "heaptrack 1.4.0, format 3, interpreted"; "" for our own. */
+	const char *origin;
+	uint32_t unknown; /* bit per enum trace_unknown */
 };
 
 enum trace_end_cause {
@@ -294,6 +299,7 @@ enum trace_end_cause {
 	TRACE_END_OOM = 7,
 	TRACE_END_DISK_FULL = 8,
 	TRACE_END_ROTATED = 9, /* goes on in the next piece */
+	TRACE_END_UNSAID = 10, /* an imported file that does not say */
 };
 struct trace_end {
 	uint32_t cause;
@@ -307,4 +313,7 @@ struct trace_end {
 	uint64_t paused_births;     /* blocks allocated in pauses: not recorded */
 	uint64_t freed_paused;      /* of freed_older: frees of such blocks */
 	char note[200];             /* a sentence for the user, or "" */
+	/* Of imports, borrowed: sentences about the file, one per line; lines of leak suppressions
+	 * that it carries. NULL none. */
+	const char *facts, *suppressions;
 };

@@ -47,4 +47,4 @@ bool rows_get_ref(struct rows_reader *r, struct rows_ref *ret);
 bool rows_get_symbol(struct rows_reader *r, struct trace_symbol *ret);
 bool rows_get_source(struct rows_reader *r, struct trace_source_line *ret);
 bool rows_get_meta(struct span in, struct texts *texts, struct trace_meta *ret);
-bool rows_get_end(struct span in, struct trace_end *ret);
+bool rows_get_end(struct span in, struct texts *texts, struct trace_end *ret);

@@ -231,6 +231,12 @@ static void set_meta(struct trace_meta *meta, const struct field *field, struct 
 	case META_PIECE_START_NS:
 		meta->piece_start_ns = field->number;
 		break;
+	case META_ORIGIN:
+		meta->origin = texts_add(texts, field->text, field->length);
+		break;
+	case META_UNKNOWN:
+		meta->unknown = (uint32_t)field->number;
+		break;
 	}
 }
 
@@ -243,7 +249,8 @@ bool rows_get_meta(struct span in, struct texts *texts, struct trace_meta *ret)
 				  .host = "",
 				  .mode = "",
 				  .source = "",
-				  .clock = ""};
+				  .clock = "",
+				  .origin = ""};
 	struct field field;
 	while (span_left(&in) > 0) {
 		if (!get_field(&in, &field))
@@ -256,7 +263,7 @@ bool rows_get_meta(struct span in, struct texts *texts, struct trace_meta *ret)
 	return true;
 }
 
-static void set_end(struct trace_end *end, const struct field *field)
+static void set_end(struct trace_end *end, const struct field *field, struct texts *texts)
 {
 	uint64_t *const numbers[] = {
 		[END_DURATION_NS] = &end->duration_ns,
@@ -286,19 +293,25 @@ static void set_end(struct trace_end *end, const struct field *field)
 		end->paused_births = field->number;
 	else if (field->tag == END_FREED_PAUSED)
 		end->freed_paused = field->number;
+	else if (field->tag == END_FACTS)
+		end->facts = texts_add(texts, field->text, field->length);
+	else if (field->tag == END_SUPPRESSIONS)
+		end->suppressions = texts_add(texts, field->text, field->length);
 	else if (field->tag >= END_DURATION_NS && field->tag <= END_NOT_STORED)
 		*numbers[field->tag] = field->number;
 }
 
-bool rows_get_end(struct span in, struct trace_end *ret)
+bool rows_get_end(struct span in, struct texts *texts, struct trace_end *ret)
 {
 	struct trace_end end = {0};
 	struct field field;
 	while (span_left(&in) > 0) {
 		if (!get_field(&in, &field))
 			return false;
-		set_end(&end, &field);
+		set_end(&end, &field, texts);
 	}
+	if (texts->failed)
+		return false;
 	*ret = end;
 	return true;
 }

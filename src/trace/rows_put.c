@@ -161,6 +161,10 @@ void rows_put_meta(struct bytes *out, const struct trace_meta *meta)
 		put_number(out, META_PIECE, meta->piece);
 		put_number(out, META_PIECE_START_NS, meta->piece_start_ns);
 	}
+	if (meta->origin && meta->origin[0])
+		put_text(out, META_ORIGIN, meta->origin);
+	if (meta->unknown)
+		put_number(out, META_UNKNOWN, meta->unknown);
 }
 
 void rows_put_end(struct bytes *out, const struct trace_end *end)
@@ -187,4 +191,6 @@ void rows_put_end(struct bytes *out, const struct trace_end *end)
 		put_number(out, END_PAUSED_BIRTHS, end->paused_births);
 		put_number(out, END_FREED_PAUSED, end->freed_paused);
 	}
+	put_text(out, END_FACTS, end->facts);
+	put_text(out, END_SUPPRESSIONS, end->suppressions);
 }

@@ -23,6 +23,8 @@ enum meta_tag {
 	META_SERIES_ID = 24,
 	META_PIECE = 25,
 	META_PIECE_START_NS = 26,
+	META_ORIGIN = 18,
+	META_UNKNOWN = 19,
 };
 
 enum end_tag {
@@ -44,4 +46,6 @@ enum end_tag {
 	END_NOTE = 16,
 	END_PAUSED_BIRTHS = 24,
 	END_FREED_PAUSED = 25,
+	END_FACTS = 17,
+	END_SUPPRESSIONS = 18,
 };

@@ -2,8 +2,8 @@
 /* The distinct addresses of a trace's stacks, and the symbols of each. */
 #pragma once
 
+#include "base/idmap.h"
 #include "symbols/symbols.h"
-#include "views/idmap.h"
 #include "views/views.h"
 
 struct chain {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/idmap.h"
 #include "base/memory.h"
-#include "views/idmap.h"
 
 /* While counting: what was noted for a row, so that a stack counts once. */
 struct mark {

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "views/idmap.h"
+#include "base/idmap.h"
 #include "views/views.h"
 
 struct names_function {

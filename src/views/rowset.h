@@ -2,7 +2,7 @@
 /* Rows that are told apart by what they are the row of, made when first met. */
 #pragma once
 
-#include "views/idmap.h"
+#include "base/idmap.h"
 #include "views/views.h"
 
 struct row_set { /* start with {0} */

@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "symbols/kinds.h"
+#include "views/origin.h"
 
 const char *view_end_name(uint32_t cause)
 {
@@ -15,6 +17,7 @@ const char *view_end_name(uint32_t cause)
 		[TRACE_END_DETACHED] = "detached",   [TRACE_END_STOPPED] = "stopped",
 		[TRACE_END_AGENT_OFF] = "agent_off", [TRACE_END_OOM] = "oom",
 		[TRACE_END_DISK_FULL] = "disk_full", [TRACE_END_ROTATED] = "rotated",
+		[TRACE_END_UNSAID] = "unsaid",
 	};
 	return cause < sizeof names / sizeof names[0] ? names[cause] : "unknown";
 }
@@ -154,6 +157,33 @@ void view_json_totals(struct json *json, const struct view_input *input,
 	json_u64(json, "events", totals->events);
 }
 
+static void put_lines(struct json *json, const char *key, const char *lines)
+{
+	struct text line = {0};
+	json_begin_array(json, key);
+	while (lines && *lines) {
+		size_t length = strcspn(lines, "\n");
+		text_clear(&line);
+		text_put_bytes(&line, lines, length);
+		json_string(json, NULL, text_string(&line));
+		lines += length + (lines[length] != 0);
+	}
+	json_end(json);
+	text_done(&line);
+}
+
+void view_json_origin(struct json *json, const struct trace_meta *meta, const struct trace_end *end)
+{
+	const char *word;
+	put_text(json, "origin", meta->origin);
+	json_begin_array(json, "unknown");
+	for (unsigned i = 0; (word = view_unknown_word(i)); i++)
+		if (meta->unknown & 1u << i)
+			json_string(json, NULL, word);
+	json_end(json);
+	put_lines(json, "facts", end->facts);
+}
+
 void view_json_recording(struct json *json, const struct view_input *input)
 {
 	const struct trace_end *end = input->end;
@@ -172,6 +202,7 @@ void view_json_recording(struct json *json, const struct view_input *input)
 	put_text(json, "note", end->note);
 	put_text(json, "tool_version", input->meta->tool_version);
 	put_text(json, "source", input->meta->source);
+	view_json_origin(json, input->meta, end);
 	put_text(json, "host", input->meta->host);
 }
 

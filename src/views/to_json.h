@@ -21,6 +21,9 @@ void view_json_run(struct json *json, const struct view_input *input,
 		   const struct model_totals *totals);
 void view_json_totals(struct json *json, const struct view_input *input,
 		      const struct model_totals *totals);
+/* The keys origin, unknown, facts: of imported files. */
+void view_json_origin(struct json *json, const struct trace_meta *meta,
+		      const struct trace_end *end);
 void view_json_recording(struct json *json, const struct view_input *input);
 /*
  * "marks": [{"time_ns", "name"}] and "pauses": [{"start_ns", "end_ns"}] of that range, into the

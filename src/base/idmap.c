@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "views/idmap.h"
+#include "base/idmap.h"
 
 #include <errno.h>
 

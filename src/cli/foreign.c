@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/foreign.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/progress.h"
+
+enum { COPY_BYTES = 256 << 10 };
+
+/* A file without a name. */
+static int open_temporary(int *ret_fd, struct tm_error *err)
+{
+	char path[PATH_MAX];
+	const char *folder = getenv("TMPDIR");
+	if (!folder || !*folder)
+		folder = "/tmp";
+	if (snprintf(path, sizeof path, "%s/tidemark.XXXXXX", folder) >= (int)sizeof path)
+		return tm_fail(err, -ENAMETOOLONG, "TMPDIR is too long a path");
+	int fd = mkstemp(path);
+	if (fd < 0)
+		return tm_fail(err, -errno,
+			       "no temporary file in '%s': %s; set TMPDIR to a folder with room",
+			       folder, strerror(errno));
+	unlink(path);
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	*ret_fd = fd;
+	return 0;
+}
+
+/* What cannot be read twice is put into a file first. */
+static int spool(int from, int to, const char *name, struct tm_error *err)
+{
+	static char buffer[COPY_BYTES];
+	struct progress progress;
+	uint64_t done = 0;
+	size_t got = 0;
+	progress_begin(&progress, "reading", "B");
+	int code = 0;
+	do {
+		code = io_read(from, buffer, sizeof buffer, &got);
+		if (!code)
+			code = io_write(to, buffer, got);
+		done += got;
+		if (!code)
+			code = progress_tell(&progress, done, 0);
+	} while (!code && got > 0);
+	progress_end(&progress);
+	if (code == -ECANCELED)
+		return tm_fail(err, code, "stopped");
+	if (!code && !done)
+		return tm_fail(err, -ENODATA, "'%s' is an empty pipe: nobody writes to it", name);
+	return code ? tm_fail(err, code, "'%s' cannot be read: %s", name, strerror(-code)) : 0;
+}
+
+/* The file, or a copy of what a pipe has; *ret_copied: path does not name it. */
+static int open_input(const char *path, int *ret_fd, bool *ret_copied, struct tm_error *err)
+{
+	bool is_standard = !strcmp(path, "-");
+	struct stat status;
+	/* A pipe that nobody writes to must not hold the tool up. */
+	int fd = is_standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &status)) {
+		int code = -errno;
+		if (fd >= 0 && !is_standard)
+			close(fd);
+		return tm_fail(err, code, "'%s' cannot be opened: %s", path, strerror(-code));
+	}
+	if (S_ISREG(status.st_mode)) {
+		*ret_fd = is_standard ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : fd;
+		*ret_copied = is_standard;
+		return *ret_fd < 0 ? tm_fail(err, -errno, "no descriptor for '%s'", path) : 0;
+	}
+	if (is_standard && isatty(fd))
+		return tm_fail(err, -EINVAL,
+			       "standard input is a terminal: name a file, or use '<'");
+	int copy;
+	int code = open_temporary(&copy, err);
+	if (!is_standard)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	if (!code)
+		code = spool(fd, copy, is_standard ? "standard input" : path, err);
+	if (!is_standard)
+		close(fd);
+	*ret_fd = code ? -1 : copy;
+	*ret_copied = true;
+	return code;
+}
+
+static int convert(int fd, const char *path, int out_fd, const struct foreign_options *options,
+		   struct import_result *ret_result, struct tm_error *err)
+{
+	struct progress progress;
+	struct tm_error why = {0};
+	const struct import_options how = {
+		.name = path,
+		.sysroot = options->sysroot,
+		.progress = progress_tell_fn,
+		.ctx = &progress,
+	};
+	progress_begin(&progress, "importing", "B");
+	int code = import_run(fd, out_fd, &how, ret_result, &why);
+	progress_end(&progress);
+	if (code == -ECANCELED)
+		return tm_fail(err, code, "stopped");
+	return code ? tm_fail(err, code, "'%s': %s", path, why.text) : 0;
+}
+
+int foreign_convert(const char *path, int out_fd, const struct foreign_options *options,
+		    struct import_result *ret_result, struct tm_error *err)
+{
+	int fd;
+	bool copied;
+	int code = open_input(path, &fd, &copied, err);
+	if (code) {
+		close(out_fd);
+		return code;
+	}
+	code = convert(fd, path, out_fd, options, ret_result, err);
+	close(fd);
+	return code;
+}
+
+bool foreign_is(const char *path)
+{
+	enum import_kind kind = IMPORT_UNKNOWN;
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	bool found = !fstat(fd, &status) && S_ISREG(status.st_mode) &&
+		     !import_probe(fd, &kind, NULL) && kind == IMPORT_FOREIGN;
+	close(fd);
+	return found;
+}
+
+/* A name by which this process can open the file again. */
+static void name_open_file(int fd, char ret_name[FOREIGN_PATH_BYTES])
+{
+	snprintf(ret_name, FOREIGN_PATH_BYTES, "/dev/fd/%d", fd);
+}
+
+static int import_temporary(int fd, const char *path, char ret_name[FOREIGN_PATH_BYTES],
+			    struct tm_error *err)
+{
+	static const struct foreign_options options;
+	struct import_result result;
+	int out_fd;
+	int code = open_temporary(&out_fd, err);
+	if (code)
+		return code;
+	int kept = fcntl(out_fd, F_DUPFD_CLOEXEC, 3);
+	if (kept < 0) {
+		close(out_fd);
+		return tm_fail(err, -errno, "no descriptor for a temporary file");
+	}
+	code = convert(fd, path, out_fd, &options, &result, err);
+	if (code)
+		close(kept);
+	else
+		name_open_file(kept, ret_name);
+	return code;
+}
+
+int foreign_resolve(const char *path, char ret_name[FOREIGN_PATH_BYTES], const char **ret_path,
+		    struct tm_error *err)
+{
+	enum import_kind kind;
+	bool copied;
+	int fd;
+	int code = open_input(path, &fd, &copied, err);
+	if (code)
+		return code;
+	code = import_probe(fd, &kind, err);
+	if (!code && kind == IMPORT_FOREIGN) {
+		code = import_temporary(fd, path, ret_name, err);
+		*ret_path = ret_name;
+	} else if (!code && copied) {
+		name_open_file(fd, ret_name);
+		*ret_path = ret_name;
+		return 0;
+	} else {
+		*ret_path = path;
+	}
+	close(fd);
+	return code;
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The readers: one descriptor per file, listed in import.c. */
+#pragma once
+
+#include "import/reader.h"
+
+extern const struct import_format import_collapsed;
