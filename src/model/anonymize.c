@@ -113,6 +113,7 @@ static int on_meta(void *ctx, struct trace_meta *meta)
 static void on_end(void *ctx, struct trace_end *end)
 {
 	(void)ctx;
+	end->facts = end->suppressions = NULL; /* they may quote names */
 	snprintf(end->note, sizeof end->note, "Names were replaced by 'tidemark anonymize'.");
 }
 

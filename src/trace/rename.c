@@ -120,8 +120,8 @@ static int rename_end(struct rename *k, const struct format_index_entry *entry)
 {
 	struct trace_end end;
 	struct bytes out = {0};
-	if (!rows_get_end(span_of(k->raw.data, k->raw.used), &end))
-		return fail_damaged(k, entry);
+	if (!rows_get_end(span_of(k->raw.data, k->raw.used), &k->texts, &end))
+		return k->texts.failed ? fail_memory(k) : fail_damaged(k, entry);
 	k->words->end(k->words->ctx, &end);
 	rows_put_end(&out, &end);
 	int rc = put_raw(k, entry, &out);
