@@ -223,6 +223,8 @@ static enum filter_verdict judge_span(const struct filter_bound *bound, size_t t
 		return between(bound, term, span->min_size_bytes, span->max_size_bytes);
 	if (key == FILTER_TIME)
 		return between(bound, term, span->start_ns, span->end_ns);
+	if (key == FILTER_KIND && bound->filter->terms[term].low == FILTER_KIND_MAPPED)
+		return FILTER_NO; /* what events tell of is no mapping */
 	if (key == FILTER_ADDRESS && span->min_address <= span->max_address &&
 	    between(bound, term, span->min_address, span->max_address) == FILTER_NO)
 		return FILTER_NO;

@@ -13,6 +13,7 @@ struct map_node {
 	uint64_t start, end;
 	uint32_t left, right; /* right: next free node while free */
 	uint32_t priority;
+	uint32_t call;
 	uint8_t kind;
 };
 
@@ -51,7 +52,8 @@ static int reserve_nodes(struct map_set *set)
 	return 0;
 }
 
-static uint32_t make_node(struct map_set *set, uint64_t start, uint64_t end, uint8_t kind)
+static uint32_t make_node(struct map_set *set, uint64_t start, uint64_t end, uint8_t kind,
+			  uint32_t call)
 {
 	uint32_t node = set->free_list;
 	if (node) {
@@ -65,7 +67,7 @@ static uint32_t make_node(struct map_set *set, uint64_t start, uint64_t end, uin
 	set->random ^= set->random >> 17;
 	set->random ^= set->random << 5;
 	set->nodes[node] = (struct map_node){
-		.start = start, .end = end, .kind = kind, .priority = set->random};
+		.start = start, .end = end, .kind = kind, .call = call, .priority = set->random};
 	set->kind_bytes[kind] += end - start;
 	return node;
 }
@@ -153,7 +155,7 @@ static void cut_at(struct map_set *set, uint64_t address)
 	uint8_t kind = set->nodes[node].kind;
 	set->nodes[node].end = address;
 	set->kind_bytes[kind] -= end - address;
-	uint32_t tail = make_node(set, address, end, kind);
+	uint32_t tail = make_node(set, address, end, kind, set->nodes[node].call);
 	uint32_t left, right;
 	split(set, set->root, address, &left, &right);
 	set->root = merge(set, merge(set, left, tail), right);
@@ -171,25 +173,37 @@ static uint32_t take_range(struct map_set *set, uint64_t start, uint64_t end)
 	return middle;
 }
 
-/* Put a range where none is, joined with neighbours of its kind. */
-static void put_range(struct map_set *set, uint64_t start, uint64_t end, uint8_t kind)
+static bool is_same(const struct map_set *set, uint32_t node, uint8_t kind, uint32_t call)
+{
+	return set->nodes[node].kind == kind && set->nodes[node].call == call;
+}
+
+/* Put a range where none is, joined with neighbours of its kind and call. */
+static void put_range(struct map_set *set, uint64_t start, uint64_t end, uint8_t kind,
+		      uint32_t call)
 {
 	uint32_t left, right;
 	split(set, set->root, start, &left, &right);
 	uint32_t before = last_of(set, left);
 	uint32_t after = first_of(set, right);
 	uint32_t part;
-	if (before && set->nodes[before].end == start && set->nodes[before].kind == kind) {
+	if (before && set->nodes[before].end == start && is_same(set, before, kind, call)) {
 		start = set->nodes[before].start;
 		split(set, left, start, &left, &part);
 		drop_node(set, part);
 	}
-	if (after && set->nodes[after].start == end && set->nodes[after].kind == kind) {
+	if (after && set->nodes[after].start == end && is_same(set, after, kind, call)) {
 		end = set->nodes[after].end;
 		split(set, right, set->nodes[after].start + 1, &part, &right);
 		drop_node(set, part);
 	}
-	set->root = merge(set, merge(set, left, make_node(set, start, end, kind)), right);
+	set->root = merge(set, merge(set, left, make_node(set, start, end, kind, call)), right);
+}
+
+static void tell_ended(const struct map_set *set, const struct map_node *node)
+{
+	if (set->ended)
+		set->ended(set->ended_ctx, node->start, node->end, node->kind, node->call);
 }
 
 static void drop_tree(struct map_set *set, uint32_t root)
@@ -198,6 +212,7 @@ static void drop_tree(struct map_set *set, uint32_t root)
 		return;
 	drop_tree(set, set->nodes[root].left);
 	uint32_t right = set->nodes[root].right;
+	tell_ended(set, &set->nodes[root]);
 	drop_node(set, root);
 	drop_tree(set, right);
 }
@@ -208,8 +223,11 @@ static void put_back_as(struct map_set *set, uint32_t root, uint8_t reserved)
 		return;
 	struct map_node node = set->nodes[root];
 	put_back_as(set, node.left, reserved);
+	uint8_t kind = (node.kind & MAP_FILE_BACKED) | reserved;
+	if (kind != node.kind)
+		tell_ended(set, &node);
 	drop_node(set, root);
-	put_range(set, node.start, node.end, (node.kind & MAP_FILE_BACKED) | reserved);
+	put_range(set, node.start, node.end, kind, kind == node.kind ? node.call : set->call);
 	put_back_as(set, node.right, reserved);
 }
 
@@ -294,7 +312,7 @@ int maps_apply(struct map_set *set, const struct trace_map_event *event)
 	case TRACE_MAP: {
 		uint8_t kind = event->moved_from ? kind_of_moved(set, event) : kind_of(event);
 		drop_tree(set, take_range(set, event->address, end));
-		put_range(set, event->address, end, kind);
+		put_range(set, event->address, end, kind, set->call);
 		break;
 	}
 	case TRACE_UNMAP:
@@ -327,7 +345,7 @@ static int visit(const struct map_set *set, uint32_t node, maps_range_fn fn, voi
 	const struct map_node *n = &set->nodes[node];
 	int rc = visit(set, n->left, fn, ctx);
 	if (!rc)
-		rc = fn(ctx, n->start, n->end, n->kind);
+		rc = fn(ctx, n->start, n->end, n->kind, n->call);
 	return rc ? rc : visit(set, n->right, fn, ctx);
 }
 

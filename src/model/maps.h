@@ -16,6 +16,9 @@
 enum { MAP_RESERVED = 1u << 0, /* PROT_NONE */ MAP_FILE_BACKED = 1u << 1, MAP_KINDS = 4 };
 enum { MAP_RECENT = 16 };
 
+/* Tells of a part of a mapping that ends: which call made it, and of which kind it was. */
+typedef void (*maps_ended_fn)(void *ctx, uint64_t start, uint64_t end, uint8_t kind, uint32_t call);
+
 struct map_node;
 struct map_recent { /* an unmapping that may be the begin of a move */
 	uint64_t address;
@@ -35,6 +38,13 @@ struct map_set {
 		brk_peak_bytes;
 	struct map_recent recent[MAP_RECENT];
 	uint32_t recent_next;
+	/*
+	 * For who wants to know where mappings come from: the number of the present call; what it
+	 * makes is kept apart from what others made. May change from call to call.
+	 */
+	uint32_t call;
+	maps_ended_fn ended; /* or NULL */
+	void *ended_ctx;
 };
 
 void maps_init(struct map_set *set, uint64_t page_bytes);
@@ -43,7 +53,7 @@ void maps_done(struct map_set *set);
 int maps_apply(struct map_set *set, const struct trace_map_event *event);
 
 /* Every range, by address. Not 0 stops, with that value. */
-typedef int (*maps_range_fn)(void *ctx, uint64_t start, uint64_t end, uint8_t kind);
+typedef int (*maps_range_fn)(void *ctx, uint64_t start, uint64_t end, uint8_t kind, uint32_t call);
 int maps_each(const struct map_set *set, maps_range_fn fn, void *ctx);
 
 static inline uint64_t maps_committed_bytes(const struct map_set *set)

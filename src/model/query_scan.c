@@ -34,6 +34,13 @@ static bool in_range(const struct scan *scan, uint64_t ordinal)
 	return ordinal >= scan->range->first_event && ordinal < scan->range->end_event;
 }
 
+/* What a block is to the range. */
+struct place {
+	bool born, ended; /* in it */
+	bool at_start, at_end, at_peak;
+	int ends; /* in it, net of failed reallocs */
+};
+
 static bool lives_at(const struct walk_block *block, const struct walk_end *end, uint64_t ordinal,
 		     unsigned cut)
 {
@@ -67,16 +74,15 @@ static void add_freer(struct scan *scan, const struct walk_block *block, uint32_
 }
 
 static void add_thread(struct scan *scan, const struct walk_block *block,
-		       const struct walk_end *end, bool lives_at_end)
+		       const struct walk_end *end, const struct place *place)
 {
 	size_t count = scan->section->thread_count;
 	if (block->thread_id < count) {
 		struct query_thread *thread = &scan->threads[block->thread_id];
-		add_live(&thread->allocations, &thread->allocated_bytes, block,
-			 in_range(scan, block->birth_event));
-		add_live(&thread->end_blocks, &thread->end_bytes, block, lives_at_end);
+		add_live(&thread->allocations, &thread->allocated_bytes, block, place->born);
+		add_live(&thread->end_blocks, &thread->end_bytes, block, place->at_end);
 	}
-	if (in_range(scan, end->event) && end->op != TRACE_FREE_UNSEEN) {
+	if (place->ended && end->op != TRACE_FREE_UNSEEN) {
 		add_freer(scan, block, end->thread_id, 1);
 		if (end->thread_id < count)
 			scan->threads[end->thread_id].temporary += end->is_temporary;
@@ -110,46 +116,85 @@ static int add_held_lives(struct scan *scan, const struct walk_block *block)
 }
 
 static int add_buckets(struct scan *scan, const struct walk_block *block,
-		       const struct walk_end *end)
+		       const struct walk_end *end, const struct place *place)
 {
 	int rc = 0;
-	if (scan->query->want & QUERY_SIZES && in_range(scan, block->birth_event))
+	if (scan->query->want & QUERY_SIZES && place->born)
 		rc = buckets_add(&scan->sizes, block->stack_id, model_bucket(block->size_bytes), 1);
-	if (!rc && scan->query->want & QUERY_LIVES && in_range(scan, end->event))
+	if (!rc && scan->query->want & QUERY_LIVES && place->ended)
 		rc = add_life(scan, block, end->time_ns, 1);
 	if (!rc && scan->query->want & QUERY_LIVES && block->absent)
 		rc = add_held_lives(scan, block);
 	return rc;
 }
 
+static int add_placed(struct scan *scan, const struct walk_block *block, const struct walk_end *end,
+		      const struct place *place)
+{
+	struct query_figures *f = rows_at(&scan->rows, block->stack_id);
+	if (!f)
+		return -ENOMEM;
+	if (__builtin_add_overflow(scan->total_bytes, block->size_bytes, &scan->total_bytes))
+		return -EOVERFLOW;
+	add_live(&f->allocations, &f->allocated_bytes, block, place->born);
+	f->frees += (uint64_t)place->ends;
+	f->freed_bytes += (uint64_t)place->ends * block->size_bytes;
+	f->temporary += end->is_temporary && place->ended;
+	add_live(&f->start_blocks, &f->start_bytes, block, place->at_start);
+	add_live(&f->end_blocks, &f->end_bytes, block, place->at_end);
+	if (scan->query->want & QUERY_KEPT)
+		add_live(&f->kept_blocks, &f->kept_bytes, block, place->born && place->at_end);
+	if (scan->query->want & QUERY_PEAK)
+		add_live(&f->peak_blocks, &f->peak_bytes, block, place->at_peak);
+	if (scan->query->want & QUERY_THREADS)
+		add_thread(scan, block, end, place);
+	return add_buckets(scan, block, end, place);
+}
+
 static int add_block(void *ctx, const struct walk_block *block, const struct walk_end *end)
 {
 	struct scan *scan = ctx;
 	const struct query_range *range = scan->range;
-	struct query_figures *f = rows_at(&scan->rows, block->stack_id);
-	if (!f)
-		return -ENOMEM;
-	bool born = in_range(scan, block->birth_event);
-	bool at_end = lives_at(block, end, range->end_event, WALK_CUT_END);
-	int ends = count_ends(scan, block, end);
-	if (__builtin_add_overflow(scan->total_bytes, block->size_bytes, &scan->total_bytes))
-		return -EOVERFLOW;
-	add_live(&f->allocations, &f->allocated_bytes, block, born);
-	f->frees += (uint64_t)ends;
-	f->freed_bytes += (uint64_t)ends * block->size_bytes;
-	f->temporary += end->is_temporary && in_range(scan, end->event);
-	add_live(&f->start_blocks, &f->start_bytes, block,
-		 lives_at(block, end, range->first_event, WALK_CUT_START));
-	add_live(&f->end_blocks, &f->end_bytes, block, at_end);
-	if (scan->query->want & QUERY_KEPT)
-		add_live(&f->kept_blocks, &f->kept_bytes, block, born && at_end);
-	if (scan->query->want & QUERY_PEAK)
-		add_live(&f->peak_blocks, &f->peak_bytes, block,
-			 lives_at(block, end, scan->walk.cuts[WALK_CUT_PEAK], WALK_CUT_PEAK));
-	if (scan->query->want & QUERY_THREADS)
-		add_thread(scan, block, end, at_end);
-	return add_buckets(scan, block, end);
+	const struct place place = {
+		.born = in_range(scan, block->birth_event),
+		.ended = in_range(scan, end->event),
+		.at_start = lives_at(block, end, range->first_event, WALK_CUT_START),
+		.at_end = lives_at(block, end, range->end_event, WALK_CUT_END),
+		.at_peak = lives_at(block, end, scan->walk.cuts[WALK_CUT_PEAK], WALK_CUT_PEAK),
+		.ends = count_ends(scan, block, end),
+	};
+	return add_placed(scan, block, end, &place);
 }
+
+/* ---- mappings ---- */
+
+/* They have times and no places among the events: those of one microsecond come before these. */
+static int add_mapping(void *ctx, const struct mapping *mapping)
+{
+	struct scan *scan = ctx;
+	const struct query_range *range = scan->range;
+	uint64_t peak_ns = scan->answer->peak_time_ns;
+	const struct walk_block block = {
+		.size_bytes = mapping->bytes,
+		.birth_ns = mapping->birth_ns,
+		.stack_id = mapping->stack_id,
+		.thread_id = mapping->thread_id,
+	};
+	const struct walk_end end = {.time_ns = mapping->end_ns,
+				     .thread_id = mapping->end_thread_id};
+	bool ended = mapping->end_ns >= range->from_ns && mapping->end_ns <= range->to_ns;
+	const struct place place = {
+		.born = mapping->birth_ns >= range->from_ns && mapping->birth_ns <= range->to_ns,
+		.ended = ended,
+		.at_start = mapping->birth_ns < range->from_ns && mapping->end_ns >= range->from_ns,
+		.at_end = mapping->birth_ns <= range->to_ns && mapping->end_ns > range->to_ns,
+		.at_peak = mapping->birth_ns <= peak_ns && mapping->end_ns > peak_ns,
+		.ends = ended,
+	};
+	return add_placed(scan, &block, &end, &place);
+}
+
+/* ---- events ---- */
 
 static int add_failed(void *ctx, uint64_t ordinal, const struct trace_event *event)
 {
@@ -286,6 +331,8 @@ int ask_by_scan(struct query_section *section, const struct query *query,
 	}
 	if (!rc)
 		rc = run(&scan);
+	if (!rc)
+		rc = query_mappings(section, query->filter, range->to_ns, add_mapping, &scan, err);
 	if (!rc)
 		rc = finish(&scan);
 	if (rc == -ENOMEM)

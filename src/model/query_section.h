@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "model/history.h"
+#include "model/mappings.h"
 #include "model/query.h"
 
 /* A block of events: its header, with times that never fall. */
@@ -61,6 +62,10 @@ struct query_range {
 	bool snapped;
 };
 struct edges;
+/* The mappings that a filter with kind=mapped chooses; `now_ns` is for ages. -ENOMEM, fn's. */
+TM_MUST_CHECK int query_mappings(const struct query_section *section,
+				 const struct filter_bound *filter, uint64_t now_ns, mapping_fn fn,
+				 void *ctx, struct tm_error *err);
 /* `edges` are the asking thread's own. */
 TM_MUST_CHECK int range_find(struct query_section *section, struct edges *edges, uint64_t from_ns,
 			     uint64_t to_ns, struct query_range *ret, struct tm_error *err);

@@ -100,6 +100,35 @@ static void note_move(void *ctx, uint64_t ordinal, const struct walk_block *bloc
 	}
 }
 
+static void add_mapping_to(const struct scan *scan, struct query_point *points,
+			   const struct mapping *mapping)
+{
+	const struct query_range *range = &scan->t->range;
+	if (mapping->birth_ns < range->from_ns && mapping->end_ns >= range->from_ns) {
+		points[0].live_blocks++;
+		points[0].live_bytes += mapping->bytes;
+	} else if (mapping->birth_ns >= range->from_ns && mapping->birth_ns <= range->to_ns) {
+		struct query_point *point = &points[timeline_point_at(scan->t, mapping->birth_ns)];
+		point->allocations++;
+		point->allocated_bytes += mapping->bytes;
+	}
+	if (mapping->end_ns >= range->from_ns && mapping->end_ns <= range->to_ns) {
+		struct query_point *point = &points[timeline_point_at(scan->t, mapping->end_ns)];
+		point->frees++;
+		point->freed_bytes += mapping->bytes;
+	}
+}
+
+static int add_mapping(void *ctx, const struct mapping *mapping)
+{
+	struct scan *scan = ctx;
+	struct query_point *curve = timeline_curve(scan->t, mapping->stack_id);
+	add_mapping_to(scan, scan->t->out->points, mapping);
+	if (curve)
+		add_mapping_to(scan, curve, mapping);
+	return 0;
+}
+
 static int add_events(void *ctx, size_t index, const struct trace_event_block *facts,
 		      struct trace_event *events)
 {
@@ -129,7 +158,8 @@ static int run(struct scan *scan)
 	if (events.end < s->part_count)
 		events.end++;
 	uint64_t before = trace_reader_bytes_read(s->reader);
-	scan->exact = !ends;
+	/* Mappings have no place among the moves. */
+	scan->exact = !ends && !(t->options->filter && filter_wants_mappings(t->options->filter));
 	scan->walk = (struct walk){
 		.filter = t->options->filter,
 		.cuts = {[WALK_CUT_END] = t->range.end_event},
@@ -143,6 +173,9 @@ static int run(struct scan *scan)
 	int rc = event_scan_run(&events, &counts, t->err);
 	if (!rc)
 		rc = walk_finish(&scan->walk);
+	if (!rc)
+		rc = query_mappings(s, t->options->filter, t->range.to_ns, add_mapping, scan,
+				    t->err);
 	walk_done(&scan->walk);
 	t->out->way = QUERY_FROM_SCAN;
 	t->out->event_blocks += counts.blocks;

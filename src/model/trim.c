@@ -252,9 +252,10 @@ static int write_inherited(struct work *k)
 	return rc || !k->inherited.count ? rc : copy_cut(&k->copy);
 }
 
-static int add_range(void *ctx, uint64_t start, uint64_t end, uint8_t kind)
+static int add_range(void *ctx, uint64_t start, uint64_t end, uint8_t kind, uint32_t call)
 {
 	struct work *k = ctx;
+	(void)call;
 	const struct trace_map_event event = {
 		.op = TRACE_MAP,
 		.address = start,

@@ -28,6 +28,22 @@ for mode in NEW:
 for mode in MAP:
     add(f"api/map_{mode}", f"memory mapped by {mode} is counted wrongly or as heap",
         ["api_map", mode])
+@case("api/map_filter", "kind=mapped does not say who mapped memory")
+def map_filter(t):
+    t.record(["api_map", "mmap"])
+    report = t.report(t.trace, "--filter", "kind=mapped", "--by", "function")
+    mib = 1 << 20
+    # 8 MiB that end in three parts, of which one stays, and 4 that stay.
+    rows = {row["function"]: row["self"] for row in report["functions"]}
+    mapped = rows["map_anonymous"]
+    t.equal("allocations", (mapped["allocations"], mapped["allocated_bytes"]), (4, 12 * mib))
+    t.equal("frees", mapped["frees"], 2)
+    t.equal("live", (mapped["unfreed_allocations"], mapped["unfreed_bytes"]), (2, 7 * mib))
+    both = t.report(t.trace, "--filter", "kind=heap", "--by", "function")
+    t.equal("the heap has none of it",
+            [row for row in both["functions"] if row["function"] == "map_anonymous"], [])
+
+
 for library in FOREIGN:
     add(f"api/{library}", f"{library}'s own entry points are missed or counted twice",
         [f"api_{library}"], unseen_by(library))
