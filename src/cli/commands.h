@@ -16,6 +16,7 @@ int cmd_verify(int argc, char **argv);
 int cmd_repair(int argc, char **argv);
 int cmd_trim(int argc, char **argv);
 int cmd_anonymize(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
 int cmd_sql(int argc, char **argv);
 /* 0 within the budgets, 1 not, 2 not checked. */
 int cmd_check(int argc, char **argv);

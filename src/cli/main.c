@@ -35,6 +35,7 @@ static const struct command commands[] = {
 	{"repair", cmd_repair, "make a sound trace of a damaged or unfinished one"},
 	{"symbolize", cmd_symbolize, "put names of functions into a trace, or better ones"},
 	{"trim", cmd_trim, "make a small trace of a part of one"},
+	{"merge", cmd_merge, "make one trace of several: processes, pieces, runs"},
 	{"anonymize", cmd_anonymize, "make a copy that tells a stranger no names"},
 	{"sql", cmd_sql, "ask a trace questions in SQL"},
 	{"export", cmd_export, "write a trace in the formats of other tools"},

@@ -45,7 +45,8 @@ static const struct args_option options[] = {
 	{OPT_TREE, 't', "tree", NULL, "the call tree, from the root down"},
 	{OPT_BOTTOM_UP, 'b', "bottom-up", NULL, "the call tree, from the allocations up"},
 	{OPT_FUNCTION, 'f', "function", "NAME", "one function: callers, callees, lines"},
-	{OPT_GROUP, 'g', "group", "KIND", "by function, line, package, module or allocator"},
+	{OPT_GROUP, 'g', "group", "KIND",
+	 "by function, line, package, module, allocator, heap, tag or process"},
 	{OPT_BY, 0, "by", "KIND", "the same as --group"},
 	{OPT_STACKS, 0, "stacks", NULL, "figures of every stack, one per line"},
 	{OPT_SYMBOLS, 0, "symbols", NULL, "modules without names or lines, and what helps"},
@@ -150,12 +151,13 @@ static bool parse_sections(struct report_options *o, const char *value)
 static bool parse_group(struct report_options *o, const char *option, const char *value)
 {
 	static const char *const groups[] = {"function",  "line", "package", "module",
-					     "allocator", "heap", "tag"};
+					     "allocator", "heap", "tag",     "process"};
 	static const char *const names[] = {"functions",  "lines", "packages", "modules",
-					    "allocators", "heaps", "tags"};
+					    "allocators", "heaps", "tags",     "processes"};
 	int index = FIND_WORD(groups, value);
 	if (index < 0)
-		return fail(option, "function, line, package, module, allocator, heap or tag",
+		return fail(option,
+			    "function, line, package, module, allocator, heap, tag or process",
 			    value);
 	return add_section(o, names[index]);
 }

@@ -37,6 +37,7 @@ static const struct report_section sections[] = {
 	FLAT("allocators", "every entry point: malloc, operator new, ..."),
 	FLAT("heaps", "malloc, and every heap with a name (tidemark.h)"),
 	FLAT("tags", "what threads worked for (tidemark_tag)"),
+	FLAT("processes", "every process of a merged trace"),
 	{.name = "tree", .help = "call tree from the root down", .key = "tree", FACES(tree)},
 	{.name = "bottom-up",
 	 .help = "call tree from the allocating functions up",

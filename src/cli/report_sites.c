@@ -98,6 +98,10 @@ static void put_frames(const struct report *report, struct out *out, uint32_t cu
 	}
 	if (more)
 		text_print(&out->text, "%*s... %zu more\n", INDENT, "", more);
+	/* What called main is the same everywhere, but whose main it is may not be. */
+	while (at_root && (frame = view_next_frame(report->data, &cursor)))
+		if (view_is_process(frame))
+			put_frame(out, frame);
 }
 
 /* "1,200 blocks at the peak, 1.00 kB on average" */

@@ -329,6 +329,7 @@ static const char *const public_words[] = {
 	"packages",
 	"dist",
 	"memfd",
+	"tag",
 	"vdso",
 	"heap",
 	"stack",

@@ -172,8 +172,8 @@ int api_sites(struct call *call, struct tm_error *err)
 int api_functions(struct call *call, struct tm_error *err)
 {
 	static const char *const views[] = {"functions",  "lines", "packages", "modules",
-					    "allocators", "heaps", "tags"};
-	static const char groups[] = "function|line|package|module|allocator|heap|tag";
+					    "allocators", "heaps", "tags",     "processes"};
+	static const char groups[] = "function|line|package|module|allocator|heap|tag|process";
 	return put_table(call, views[request_choice(call->request, "group", groups)], err);
 }
 

@@ -29,7 +29,7 @@ static const struct request_rule table_rules[] = {
 	ORDER_RULE,
 	{.name = "group",
 	 .kind = REQUEST_CHOICE,
-	 .choices = "function|line|package|module|allocator|heap|tag",
+	 .choices = "function|line|package|module|allocator|heap|tag|process",
 	 .help = "what a row stands for"},
 	{.name = "sort",
 	 .kind = REQUEST_CHOICE,
@@ -130,7 +130,7 @@ const struct route route_list[] = {
 	 .handle = api_sites},
 	{.path = "/traces/{trace}/functions",
 	 .help = "Self and inclusive figures of functions, lines, packages, modules, allocators, "
-		 "heaps, tags.",
+		 "heaps, tags, processes.",
 	 RULES(table_rules),
 	 .selects = true,
 	 .handle = api_functions},

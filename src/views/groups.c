@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flat lists: every function, line, package, module or allocator, with what was
+ * Flat lists: every function, line, package, module, allocator or process, with what was
  * allocated by it (self) and below it (inclusive).
  *
  * A group is what its frames have in common. Self figures are those of the stacks
@@ -38,6 +38,12 @@ static bool key_of(enum view_group group, const struct view_frame *frame, struct
 {
 	*key = (struct view_row){0};
 	switch (group) {
+	case VIEW_GROUP_PROCESS:
+		if (!view_is_process(frame))
+			return false;
+		key->function = frame->function;
+		key->module = frame->module;
+		return true;
 	case VIEW_GROUP_ALLOCATOR:
 		if (!frame->is_allocator)
 			return false;
@@ -129,6 +135,19 @@ static void add_to_labels(const struct view_data *data, const struct groups *gro
 		add_both(groups, groups->direct, stack);
 }
 
+static void add_to_process(const struct view_data *data, const struct groups *groups,
+			   const struct view_stack_row *stack)
+{
+	const struct names *names = &data->names;
+	uint32_t outermost = 0;
+	for (uint32_t node = stack->stack; node; node = names->nodes[node].parent)
+		outermost = node;
+	uint32_t group = outermost ? groups->of_frame[names->nodes[outermost].frame] : NO_GROUP;
+	if (group == NO_GROUP)
+		return;
+	add_both(groups, group, stack);
+}
+
 /* seen[group] == stack: a group that recurs on a stack counts once. */
 static void add_stack(const struct view_data *data, const struct groups *groups,
 		      const struct view_stack_row *stack, uint32_t *seen)
@@ -181,6 +200,8 @@ int groups_fill(const struct view *view, const struct view_data *data, struct vi
 			add_to_allocator(data, &groups, &data->rows[i]);
 		else if (is_by_label(view->group))
 			add_to_labels(data, &groups, &data->rows[i]);
+		else if (view->group == VIEW_GROUP_PROCESS)
+			add_to_process(data, &groups, &data->rows[i]);
 		else
 			add_stack(data, &groups, &data->rows[i], seen);
 	}

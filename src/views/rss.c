@@ -3,6 +3,8 @@
  * What the resident set was made of at its peak, and, when the recorded blocks
  * explain little of it, who probably has the rest.
  */
+#include "views/rss.h"
+
 #include <string.h>
 
 #include "views/data.h"

@@ -40,6 +40,7 @@ const struct view view_list[] = {
 	FLAT("allocators", "Allocators", VIEW_GROUP_ALLOCATOR),
 	FLAT("heaps", "Heaps", VIEW_GROUP_HEAP),
 	FLAT("tags", "Tags", VIEW_GROUP_TAG),
+	FLAT("processes", "Processes", VIEW_GROUP_PROCESS),
 };
 const size_t view_count = sizeof view_list / sizeof view_list[0];
 
@@ -55,6 +56,11 @@ int view_fill(const struct view *view, const struct view_data *data, struct view
 	      struct tm_error *err)
 {
 	return view->fill(view, data, ret_rows, err);
+}
+
+bool view_is_process(const struct view_frame *frame)
+{
+	return frame->module && !strcmp(frame->module, "[process]");
 }
 
 /* ---- order ---- */
@@ -132,6 +138,7 @@ static const char *name_without(enum view_group group)
 	case VIEW_GROUP_LINE:
 	case VIEW_GROUP_PACKAGE:
 	case VIEW_GROUP_MODULE:
+	case VIEW_GROUP_PROCESS:
 		break;
 	}
 	return NULL;

@@ -111,6 +111,9 @@ size_t view_node_count(const struct view_data *data);
 /* Names for query_bind() and filter_bind(). Borrows the data. Thread-safe. */
 struct filter_names view_filter_names(const struct view_data *data);
 
+/* A frame that stands for a process: the outermost of all stacks of a merged trace. */
+bool view_is_process(const struct view_frame *frame);
+
 /* "libfoo.so" of a module's path. Points into it. */
 const char *view_module_name(const char *module);
 
@@ -149,6 +152,7 @@ enum view_group {
 	VIEW_GROUP_ALLOCATOR,
 	VIEW_GROUP_HEAP,
 	VIEW_GROUP_TAG,
+	VIEW_GROUP_PROCESS, /* of merged traces */
 };
 enum view_sort {
 	VIEW_SORT_FIGURE, /* by the order, the largest first; flat: inclusive */
@@ -187,15 +191,5 @@ void view_row_name(struct text *out, const struct view *view, const struct view_
 /* Every stack with its figures, in order of appearance. */
 const struct view_stack_row *view_stacks(const struct view_data *data, size_t *ret_count);
 
-/* ---- the resident set ---- */
-
-struct view_rss {
-	bool known; /* there was a sample; else all is 0 */
-	uint64_t rss_bytes, time_ns, heap_bytes, mapped_bytes, agent_bytes;
-	int64_t rest_bytes; /* rss - heap - mapped - agent; below 0: asked for and never touched */
-	uint64_t anonymous_bytes; /* without the agent; 0 = unknown */
-	uint64_t explained_bytes; /* of anonymous_bytes, by blocks live then or before */
-	const char *cause;        /* a sentence if less than half is explained, else NULL */
-	const char *advice;       /* what to do about it; NULL with cause */
-};
-void view_rss(const struct view_data *data, struct view_rss *ret_rss);
+/* The resident set. */
+#include "views/rss.h"

@@ -319,6 +319,54 @@ def anonymize_bad(t):
     t.equal("left over", [one.name for one in t.folder.glob("anonymous.tide?*")], [])
 
 
+SUMS = ["allocations", "allocated_bytes", "frees", "temporary_allocations", "failed_allocations"]
+
+
+@case("files/merge", "several processes as one trace do not add up or cannot be told apart")
+def merge(t):
+    t.record(["process", "fork_plain"], options=["--children"])
+    traces = sorted(t.folder.glob("*.tide"))
+    t.need(len(traces) > 1, f"{len(traces)} traces")
+    reports = [t.report(trace, "--by", "function") for trace in traces]
+    all_path = t.folder / "all"
+    result = t.tool("merge", "--unfreed", "keep", "-o", all_path, *traces)
+    t.need(result.status == 0, f"merge ended with {result.status}: {result.err}")
+    t.equal("verify", t.tool("verify", all_path).status, 0)
+    whole = t.report(all_path, "--group", "process")
+    for name in SUMS + ["unfreed_bytes", "unfreed_allocations"]:
+        t.equal(name, whole[name], sum(report[name] for report in reports))
+    rows = {row["function"]: row["inclusive"] for row in whole["processes"]}
+    t.equal("processes", len(rows), len(traces))
+    for report in reports:
+        label = next(name for name in rows if name.startswith(f"process {report['pid']} "))
+        t.equal(label, rows[label]["allocated_bytes"], report["allocated_bytes"])
+        own = t.report(all_path, "--filter", f'function:"process {report["pid"]} "')
+        t.equal(f"filter {label}", own["selection"]["allocations"], report["allocations"])
+    # What a process left ends with it, unless it is to stay; figures of the rest are the same.
+    result = t.tool("merge", "-f", "-o", all_path, *traces)
+    t.equal("status", result.status, 0)
+    released = t.report(all_path)
+    t.equal("unfreed", released["unfreed_bytes"], 0)
+    t.equal("allocations", released["allocations"], whole["allocations"])
+    t.equal("mode", all_path.stat().st_mode & 0o777, 0o600)
+
+
+@case("files/merge_bad", "a mistake in a merge is not told, or a file is replaced unasked")
+def merge_bad(t):
+    t.record(["simple", "0"])
+    out = t.folder / "merged.tide"
+    out.write_text("mine")
+    result = t.tool("merge", t.trace, t.trace)
+    t.expect(result.status == 1 and "--force" in result.err, f"{result.status} {result.err!r}")
+    t.equal("the other file", out.read_text(), "mine")
+    for options in ([], ["--align", "moon", t.trace], ["--unfreed", "no", t.trace]):
+        result = t.tool("merge", *options)
+        t.expect(result.status == 2 and result.err.startswith("tidemark merge:"),
+                 f"{options}: {result.status} {result.err!r}")
+    t.equal("no trace", t.tool("merge", t.trace, out).status, 1)
+    t.equal("left over", [one.name for one in t.folder.glob("merged.tide?*")], [])
+
+
 @case("files/write_back", "figures that are missing in a file are not rebuilt, or not written back")
 def write_back(t):
     t.record(["simple", "0"])

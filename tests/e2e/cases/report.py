@@ -294,7 +294,7 @@ def mistakes(t):
             (["--mode", "dead"], 2, "live, allocated, freed, surviving or peak"),
             (["--sort", "size"], 2, "bytes, count, average, self, temporary or name"),
             (["--tree", "--sort", "name"], 2, "trees are sorted by"),
-            (["--group", "file"], 2, "function, line, package, module, allocator, heap or tag"),
+            (["--group", "file"], 2, "module, allocator, heap, tag or process"),
             (["--fold", "fat"], 2, "noise"),
             (["--limit", "-1"], 2, "a whole number"),
             (["--depth", "deep"], 2, "a whole number"),
