@@ -11,9 +11,11 @@
 
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/settings.h"
 #include "server/server.h"
 
-enum { PATHS_MAX = 1024, SOURCES_MAX = 32 };
+enum { PATHS_MAX = 1024 };
 
 enum {
 	OPT_LISTEN = 1,
@@ -23,6 +25,7 @@ enum {
 	OPT_SOURCE_MAP,
 	OPT_SOURCE_DIR,
 	OPT_EDITOR,
+	OPT_SAVE,
 	OPT_HELP,
 };
 
@@ -38,16 +41,18 @@ static const struct args_option options[] = {
 	{OPT_SOURCE_DIR, 0, "source-dir", "FOLDER", "look for source files in FOLDER, too"},
 	{OPT_EDITOR, 0, "editor", "ADDRESS",
 	 "where a line opens in your editor; vscode://file/{file}:{line} if not given"},
+	{OPT_SAVE, 0, "save", NULL,
+	 "keep --source-map, --source-dir and --editor for the next times"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
 struct request {
 	const char *paths[PATHS_MAX];
 	size_t path_count;
-	const char *maps[SOURCES_MAX], *folders[SOURCES_MAX];
-	size_t map_count, folder_count;
-	const char *listen, *token, *allow_host, *editor;
-	bool open, help;
+	struct settings given; /* on the command line */
+	struct settings kept;  /* in the settings file */
+	const char *listen, *token, *allow_host;
+	bool open, save, help;
 };
 
 static void print_help(void)
@@ -61,6 +66,9 @@ static void print_help(void)
 	     "Only this machine can reach it, unless --listen names another address; then\n"
 	     "every request must show a token, which is part of the address that is printed.\n"
 	     "\n"
+	     "What --save keeps stands in ~/.config/tidemark/settings, a line per option without\n"
+	     "its dashes; options on the command line come first.\n"
+	     "\n"
 	     "Options:");
 	args_print_options(options, sizeof options / sizeof options[0]);
 }
@@ -70,13 +78,13 @@ static bool take_source(const char *const option, const char *value, const char 
 			size_t *count)
 {
 	bool is_map = !strcmp(option, "--source-map");
-	if (is_map && (!strchr(value, '=') || value[0] == '=')) {
+	if (is_map && !settings_is_map(value)) {
 		fprintf(stderr, "tidemark serve: '--source-map' takes FROM=TO, not '%s'.\n", value);
 		return false;
 	}
-	if (*count == SOURCES_MAX) {
+	if (*count == SETTINGS_SOURCES_MAX) {
 		fprintf(stderr, "tidemark serve: '%s' may be given %d times.\n", option,
-			SOURCES_MAX);
+			SETTINGS_SOURCES_MAX);
 		return false;
 	}
 	list[(*count)++] = value;
@@ -107,16 +115,20 @@ static bool parse(struct args *args, struct request *request)
 				return false;
 			break;
 		case OPT_SOURCE_MAP:
-			if (!take_source("--source-map", value, request->maps, &request->map_count))
+			if (!take_source("--source-map", value, request->given.maps,
+					 &request->given.map_count))
 				return false;
 			break;
 		case OPT_SOURCE_DIR:
-			if (!take_source("--source-dir", value, request->folders,
-					 &request->folder_count))
+			if (!take_source("--source-dir", value, request->given.folders,
+					 &request->given.folder_count))
 				return false;
 			break;
 		case OPT_EDITOR:
-			request->editor = value;
+			request->given.editor = value;
+			break;
+		case OPT_SAVE:
+			request->save = true;
 			break;
 		case OPT_LISTEN:
 			request->listen = value;
@@ -186,19 +198,77 @@ static void log_line(void *ctx, const char *line)
 	fprintf(stderr, "tidemark serve: %s\n", line);
 }
 
-static int serve(const struct request *request)
+/* The line on the terminal; files may be read by several threads. */
+struct reading {
+	pthread_mutex_t lock;
+	struct progress progress;
+};
+
+/* While a file without an index is read. Ctrl-C ends the server, and with it the reading. */
+static void tell_progress(void *ctx, const char *path, uint64_t done, uint64_t total)
 {
+	struct reading *reading = ctx;
+	struct progress *progress = &reading->progress;
+	(void)path;
+	pthread_mutex_lock(&reading->lock);
+	if (done >= total) {
+		if (progress->shown)
+			fputs("\r\033[K", stderr);
+		*progress = (struct progress){0};
+	} else {
+		if (!progress->start_ns)
+			progress_watch(progress, "reading the trace", "events");
+		(void)progress_tell(progress, done, total);
+	}
+	pthread_mutex_unlock(&reading->lock);
+}
+
+/* The names of the one after those of the other, as many as there is room for. */
+static void join_names(const char **list, size_t *count, const char *const *more, size_t more_count)
+{
+	for (size_t i = 0; i < more_count && *count < SETTINGS_SOURCES_MAX; i++)
+		list[(*count)++] = more[i];
+}
+
+/* The settings file behind what was given; and, if that is wanted, what was given into it. */
+static int join_settings(struct request *request, struct tm_error *err)
+{
+	struct settings *given = &request->given, *kept = &request->kept;
+	struct text path = {0};
+	int code = settings_path(&path, err);
+	if (code && !request->save)
+		code = 0; /* nobody has settings here */
+	else if (!code)
+		code = settings_read(text_string(&path), kept, err);
+	if (!code) {
+		join_names(given->maps, &given->map_count, kept->maps, kept->map_count);
+		join_names(given->folders, &given->folder_count, kept->folders, kept->folder_count);
+		if (!given->editor)
+			given->editor = kept->editor;
+	}
+	if (!code && request->save)
+		code = settings_write(text_string(&path), given, err);
+	text_done(&path);
+	return code;
+}
+
+static int serve(struct request *request)
+{
+	struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	const struct server_options server_options = {
 		.paths = request->paths,
 		.path_count = request->path_count,
 		.listen = request->listen,
 		.token = request->token,
 		.allow_host = request->allow_host,
-		.source_maps = request->maps,
-		.source_map_count = request->map_count,
-		.source_folders = request->folders,
-		.source_folder_count = request->folder_count,
-		.editor = request->editor ? request->editor : "vscode://file/{file}:{line}",
+		.source_maps = request->given.maps,
+		.source_map_count = request->given.map_count,
+		.source_folders = request->given.folders,
+		.source_folder_count = request->given.folder_count,
+		.editor = request->given.editor ? request->given.editor
+						: "vscode://file/{file}:{line}",
+		.progress = tell_progress,
+		.progress_ctx = &reading,
 		.log = log_line,
 	};
 	struct server *server = NULL;
@@ -239,5 +309,12 @@ int cmd_serve(int argc, char **argv)
 		print_help();
 		return 0;
 	}
-	return serve(&request);
+	struct tm_error err = {0};
+	if (join_settings(&request, &err)) {
+		fprintf(stderr, "tidemark serve: %s.\n", err.text);
+		return 2;
+	}
+	int status = serve(&request);
+	settings_done(&request.kept);
+	return status;
 }

@@ -20,11 +20,16 @@ static void on_interrupt(int number)
 	interrupted = 1;
 }
 
-void progress_begin(struct progress *progress, const char *verb, const char *unit)
+void progress_watch(struct progress *progress, const char *verb, const char *unit)
 {
 	*progress = (struct progress){.verb = verb, .unit = unit, .start_ns = clock_steady_ns()};
 	progress->last_ns = progress->start_ns + FIRST_NS - STEP_NS;
 	progress->terminal = isatty(STDERR_FILENO);
+}
+
+void progress_begin(struct progress *progress, const char *verb, const char *unit)
+{
+	progress_watch(progress, verb, unit);
 	interrupted = 0;
 	/* The second one ends the tool, should the work not stop at the first. */
 	struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};

@@ -23,6 +23,8 @@ struct progress {
 
 /* From here on Ctrl-C stops the work, not the tool. One at a time in a process. */
 void progress_begin(struct progress *progress, const char *verb, const char *unit);
+/* The same, but Ctrl-C is none of its business. */
+void progress_watch(struct progress *progress, const char *verb, const char *unit);
 /* 0, or -ECANCELED after Ctrl-C. Cheap: may be called a thousand times per second. */
 int progress_tell(struct progress *progress, uint64_t done, uint64_t all);
 /* The same for callbacks: ctx is the struct progress. */

@@ -2,14 +2,22 @@
 /*
  * Single blocks, in order of their birth. Blocks end in another order, so those
  * that are chosen wait in a heap until no block born before them can come.
+ *
+ * With a limit the heap is soon full. From then on only blocks up to its top can
+ * still come in: the scan leaves out every block of events in which none of these
+ * can end, and stops when none of them is left.
  */
 #include <errno.h>
+#include <stdatomic.h>
 
 #include "base/memory.h"
 #include "model/event_scan.h"
 #include "model/query_edges.h"
 #include "model/query_section.h"
+#include "model/query_skip.h"
 #include "model/walk.h"
+
+enum { RECOUNT_PARTS = 16 };
 
 struct listing {
 	struct query_section *section;
@@ -22,7 +30,85 @@ struct listing {
 	struct query_block *kept;
 	size_t count, room;
 	struct tm_error *err;
+	/* What is left out: */
+	struct skip_plan skip; /* by the filter */
+	bool can_skip;         /* every part says what ends in it */
+	uint64_t first;        /* only blocks from this on are wanted */
+	_Atomic uint64_t last; /* up to this */
+	uint64_t pending;      /* of these, how many may still end */
+	bool is_counting, is_done;
+	unsigned parts_seen;
 };
+
+/* ---- what need not be read ---- */
+
+static bool skips(const void *ctx, size_t index)
+{
+	/* The counter is written by the asking thread only; an old value reads more than needed. */
+	struct listing *list = (struct listing *)(uintptr_t)ctx;
+	const struct query_section *s = list->section;
+	struct trace_ends_facts ends;
+	if (!list->can_skip)
+		return false;
+	if (skip_plan_skips(&list->skip, index))
+		return true;
+	uint64_t last = atomic_load(&list->last);
+	uint64_t born = s->parts[index].first_block_id;
+	uint64_t after =
+		index + 1 < s->part_count ? s->parts[index + 1].first_block_id : UINT64_MAX;
+	if (born <= last && after > list->first)
+		return false;
+	return !trace_reader_ends_facts(s->reader, index, &ends) &&
+	       (!ends.count || ends.lowest_block_id > last || ends.highest_block_id < list->first);
+}
+
+/* Without its ENDS a part cannot be left out; nor around a realloc that failed. */
+static bool all_have_ends(const struct query_section *s)
+{
+	for (size_t i = 0; i < s->part_count; i++) {
+		struct trace_ends_facts ends;
+		if (trace_reader_ends_facts(s->reader, i, &ends) || ends.undone)
+			return false;
+	}
+	return true;
+}
+
+static void count_pending(struct listing *list)
+{
+	const struct walk *walk = &list->walk;
+	uint64_t last = list->kept[0].block_id;
+	list->pending = 0;
+	for (size_t i = 0; i < walk->index_room; i++) {
+		if (!walk->index[i])
+			continue;
+		uint64_t id = walk->blocks[walk->index[i] - 1].block_id;
+		list->pending += id >= list->first && id <= last;
+	}
+	atomic_store(&list->last, last);
+	list->is_counting = true;
+}
+
+static void on_move(void *ctx, uint64_t ordinal, const struct walk_block *block,
+		    enum walk_move move)
+{
+	struct listing *list = ctx;
+	(void)ordinal;
+	if (!list->is_counting || move == WALK_BEGINS || block->block_id < list->first ||
+	    block->block_id > atomic_load_explicit(&list->last, memory_order_relaxed))
+		return;
+	list->pending += move == WALK_RETURNS ? 1 : UINT64_MAX;
+}
+
+/* After a part: whether all that can be among the first is known. */
+static bool is_known(struct listing *list)
+{
+	uint64_t limit = list->options->limit;
+	if (!limit || list->count < limit)
+		return false;
+	if (!list->is_counting || ++list->parts_seen % RECOUNT_PARTS == 0)
+		count_pending(list);
+	return !list->pending;
+}
 
 /* ---- the heap ---- */
 
@@ -126,7 +212,7 @@ static int add_block(void *ctx, const struct walk_block *block, const struct wal
 		.align_log2 = block->align_log2,
 		.is_temporary = end->is_temporary,
 	};
-	return keep(list, &found);
+	return list->options->unordered ? list->fn(list->ctx, &found) : keep(list, &found);
 }
 
 static int add_events(void *ctx, size_t index, const struct trace_event_block *facts,
@@ -135,10 +221,65 @@ static int add_events(void *ctx, size_t index, const struct trace_event_block *f
 	struct listing *list = ctx;
 	(void)index;
 	int rc = walk_events(&list->walk, facts, events, facts->event_count);
-	return rc ? rc
-		  : query_tell_progress(&list->options->progress,
-					facts->first_event + facts->event_count,
-					list->section->stored_events, list->err);
+	list->is_done = !rc && is_known(list);
+	return rc || list->is_done ? (rc ? rc : 1)
+				   : query_tell_progress(&list->options->progress,
+							 facts->first_event + facts->event_count,
+							 list->section->stored_events, list->err);
+}
+
+/* ---- reallocs whose second half was left out ---- */
+
+struct search {
+	const struct query_block *block;
+	uint64_t found;
+};
+
+static int find_in_events(void *ctx, size_t index, const struct trace_event_block *facts,
+			  struct trace_event *events)
+{
+	struct search *search = ctx;
+	(void)index;
+	for (size_t i = 0; i < facts->event_count; i++) {
+		if (events[i].thread_id != search->block->free_thread_id ||
+		    facts->first_event + i <= search->block->end_event)
+			continue;
+		if (events[i].op == TRACE_REALLOC_ALLOC)
+			search->found = events[i].block_id;
+		if (events[i].op == TRACE_REALLOC_ALLOC || events[i].op == TRACE_REALLOC_FREE)
+			return 1;
+	}
+	return 0;
+}
+
+/* The block that a realloc made is born soon after: mostly in the very same block of events. */
+static int find_next(const struct listing *list, struct query_block *block)
+{
+	struct query_section *s = list->section;
+	struct search search = {.block = block, .found = TRACE_NO_BLOCK};
+	struct event_scan_counts counts = {0};
+	struct event_scan events = {
+		.reader = s->reader,
+		.first = range_part_of_event(s, block->end_event),
+		.end = s->part_count,
+		.threads = 1,
+		.fn = find_in_events,
+		.ctx = &search,
+	};
+	int rc = event_scan_run(&events, &counts, list->err);
+	block->next_block_id = search.found;
+	return rc == 1 ? 0 : rc;
+}
+
+static int find_all_next(struct listing *list)
+{
+	int rc = 0;
+	for (size_t i = 0; i < list->count && !rc && list->can_skip; i++) {
+		struct query_block *block = &list->kept[i];
+		if (block->end_op == TRACE_REALLOC_FREE && block->next_block_id == TRACE_NO_BLOCK)
+			rc = find_next(list, block);
+	}
+	return rc;
 }
 
 /* From the top of the heap to its place at the end, until the array is sorted. */
@@ -163,6 +304,9 @@ static int run(struct listing *list)
 		.end = s->part_count,
 		.addresses = true,
 		.threads = s->threads,
+		.skip = skips,
+		.skip_ctx = list,
+		.marks = list->can_skip,
 		.fn = add_events,
 		.ctx = list,
 	};
@@ -172,12 +316,16 @@ static int run(struct listing *list)
 		.now_ns = list->range.to_ns,
 		.now_event = list->range.end_event,
 		.end_ns = s->duration_ns,
+		.marked = list->can_skip,
 		.chosen = add_block,
+		.moved = on_move,
 		.ctx = list,
 	};
 	int rc = event_scan_run(&events, &counts, list->err);
-	if (!rc)
+	if (!rc || list->is_done)
 		rc = walk_finish(&list->walk);
+	if (!rc)
+		rc = find_all_next(list);
 	if (!rc)
 		rc = report(list);
 	if (rc == -ENOMEM)
@@ -196,5 +344,17 @@ int query_blocks(struct query_section *section, const struct query_blocks_option
 	edges_init(&edges, section, err);
 	int rc = range_find(section, &edges, options->from_ns, options->to_ns, &list.range, err);
 	edges_done(&edges);
-	return rc ? rc : run(&list);
+	if (rc)
+		return rc;
+	bool born = options->mode == QUERY_BLOCKS_ALLOCATED || options->mode == QUERY_BLOCKS_KEPT;
+	list.first = options->first_block_id;
+	if (born && list.range.first_block > list.first)
+		list.first = list.range.first_block;
+	atomic_init(&list.last, list.range.end_block ? list.range.end_block - 1 : 0);
+	list.can_skip = all_have_ends(section);
+	rc = skip_plan_make(section, options->filter, &list.skip);
+	if (!rc)
+		rc = run(&list);
+	skip_plan_done(&list.skip);
+	return rc == -ENOMEM && !err->code ? tm_fail(err, rc, "no memory to look for blocks") : rc;
 }

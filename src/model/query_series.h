@@ -78,11 +78,13 @@ struct query_blocks_options {
 	const struct filter_bound *filter;
 	uint64_t first_block_id; /* paging: go on with the last block_id + 1 */
 	uint64_t limit;          /* 0 = all */
+	bool unordered;          /* each as soon as its fate is known; no limit, no memory */
 	struct query_progress progress;
 };
 /*
- * In order of block_id. Memory: what is chosen and live at once, at most `limit` blocks. The
- * history of an address is the filter "address=0x..." with QUERY_BLOCKS_ALL.
+ * In order of block_id. Memory: what is chosen and live at once, at most `limit` blocks. With a
+ * limit only those blocks of events are read in which one of the first so many can begin or end.
+ * The history of an address is the filter "address=0x..." with QUERY_BLOCKS_ALL.
  */
 TM_MUST_CHECK int query_blocks(struct query_section *section,
 			       const struct query_blocks_options *options, query_block_fn fn,

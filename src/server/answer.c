@@ -44,6 +44,7 @@ unsigned answer_status(int code)
 	case ENOMEM:
 	case EBUSY:
 	case EAGAIN:
+	case ETIMEDOUT:
 		return 503;
 	case ECANCELED:
 		return 499;

@@ -25,6 +25,9 @@ int api_traces(struct call *call, struct tm_error *err);
 int api_trace(struct call *call, struct tm_error *err);
 int api_summary(struct call *call, struct tm_error *err);
 
+/* api_events.c: what changes */
+int api_events(struct call *call, struct tm_error *err);
+
 /* api_timeline.c: curves */
 int api_timeline(struct call *call, struct tm_error *err);
 
@@ -35,6 +38,10 @@ int api_function(struct call *call, struct tm_error *err);
 
 /* api_tree.c */
 int api_tree(struct call *call, struct tm_error *err);
+struct view_tree_options;
+/* What the parameter "merge" changes. */
+void api_merge(const struct call *call, struct selection *selection,
+	       struct view_tree_options *options);
 
 /* api_facts.c */
 int api_sizes(struct call *call, struct tm_error *err);

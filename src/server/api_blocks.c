@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "server/api_select.h"
-#include "server/pipe.h"
 
 enum { LIMIT_DEFAULT = 200 };
 
@@ -59,15 +58,6 @@ static int send_block(void *ctx, const struct query_block *block)
 	return answer_flush(sending->call->answer);
 }
 
-/* The client may have left while nothing was found that could be sent. */
-static int watch_client(void *ctx, uint64_t done, uint64_t total)
-{
-	const struct answer *answer = ctx;
-	(void)done;
-	(void)total;
-	return answer->out && pipe_is_left(answer->out) ? -ECANCELED : 0;
-}
-
 static int send_blocks(struct call *call, const struct selection *selection, struct tm_error *err)
 {
 	static const char modes[] = "allocated|freed|surviving|live|all";
@@ -80,7 +70,7 @@ static int send_blocks(struct call *call, const struct selection *selection, str
 		.filter = selection->bound,
 		.first_block_id = request_number(call->request, "first", 0),
 		.limit = limit,
-		.progress = {.fn = watch_client, .ctx = call->answer},
+		.progress = call_progress(call),
 	};
 	json_begin_object(sending.json, NULL);
 	selection_put(selection, sending.json);

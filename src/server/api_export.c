@@ -4,20 +4,30 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "export/export.h"
 #include "server/pipe.h"
+#include "server/server.h"
 #include "views/select.h"
+
+/* The page itself is none of the formats of src/export, which cannot know the server. */
+static bool is_page(const struct request *request)
+{
+	return !strcmp(request->item, "html");
+}
 
 bool api_export_head(const struct request *request, struct answer *answer)
 {
 	const struct export_format *format = export_find(request->item);
-	if (!format || !format->write)
+	if (!format && !is_page(request))
 		return false;
-	answer->type = format->type;
+	answer->type = format ? format->type : "text/html";
 	/* To be saved, never shown: a page of this server must not run what is in a trace. */
 	snprintf(answer->disposition, sizeof answer->disposition,
-		 "attachment; filename=\"trace%s\"", format->suffix);
+		 "attachment; filename=\"trace%s\"", format ? format->suffix : ".html");
 	return true;
 }
 
@@ -37,15 +47,6 @@ static int send_bytes(void *ctx, const void *data, size_t bytes)
 		return pipe_write(answer->out, data, bytes);
 	text_put_bytes(&answer->body, data, bytes);
 	return text_error(&answer->body);
-}
-
-/* The client may have left while nothing was found that could be sent. */
-static int watch_client(void *ctx, uint64_t done, uint64_t total)
-{
-	const struct answer *answer = ctx;
-	(void)done;
-	(void)total;
-	return answer->out && pipe_is_left(answer->out) ? -ECANCELED : 0;
 }
 
 /* Views of its own, so that a slow client holds up nobody; the facts are locked. */
@@ -79,6 +80,53 @@ static int make_data(const struct call *call, const struct selection *selection,
 	return code;
 }
 
+/* A format that can only be a file becomes one without a name, then is sent. */
+static int send_file(const struct export_format *format, const struct export_input *input,
+		     struct download *download, struct tm_error *err)
+{
+	const char *folder = getenv("TMPDIR");
+	char path[4096], piece[32768];
+	int used = snprintf(path, sizeof path, "%s/tidemark-export-XXXXXX",
+			    folder && folder[0] == '/' ? folder : "/tmp");
+	int fd = used < (int)sizeof path ? mkstemp(path) : -1;
+	if (fd < 0)
+		return tm_fail(err, -EIO, "there is no place for a temporary file: set TMPDIR");
+	int code = format->write_file(input, path, err);
+	ssize_t got = 0;
+	while (!code && (got = read(fd, piece, sizeof piece)) > 0)
+		code = send_bytes(download, piece, (size_t)got);
+	if (!code && got < 0)
+		code = tm_fail(err, -errno, "the temporary file cannot be read: %s",
+			       strerror(errno));
+	unlink(path);
+	close(fd);
+	return code;
+}
+
+static int send_stream(const struct export_format *format, const struct export_input *input,
+		       struct download *download, struct tm_error *err)
+{
+	struct outlet outlet;
+	int code = outlet_open(&outlet, outlet_packing_of(format->suffix), send_bytes, download);
+	if (code)
+		return tm_fail(err, code, "no memory for the export");
+	code = export_write(format, input, &outlet, err);
+	if (code) /* what is gathered is not sent after all */
+		outlet.error = code;
+	int closed = outlet_close(&outlet);
+	return code ? code : closed;
+}
+
+/* Half a file must not look whole: the connection breaks off. */
+static int end_download(const struct download *download, int code)
+{
+	if (!code || !download->has_sent)
+		return code;
+	if (download->answer->out)
+		pipe_fail(download->answer->out);
+	return 0;
+}
+
 static int send_export(struct call *call, const struct selection *selection,
 		       const struct export_input *range, const struct view_data *data,
 		       struct tm_error *err)
@@ -99,23 +147,18 @@ static int send_export(struct call *call, const struct selection *selection,
 		.cost = api_order(call, selection),
 		.limit = request_number(call->request, "limit", 0),
 		.view = format->takes_view ? request_find(call->request, "view") : NULL,
-		.progress = {.fn = watch_client, .ctx = call->answer},
+		.progress = call_progress(call),
 	};
-	struct outlet outlet;
-	int code = outlet_open(&outlet, outlet_packing_of(format->suffix), send_bytes, &download);
-	if (code)
-		return tm_fail(err, code, "no memory for the export");
-	code = export_write(format, &input, &outlet, err);
-	if (code) /* what is gathered is not sent after all */
-		outlet.error = code;
-	int closed = outlet_close(&outlet);
-	code = code ? code : closed;
-	if (!code || !download.has_sent)
-		return code;
-	/* Half a file must not look whole: the connection breaks off. */
-	if (call->answer->out)
-		pipe_fail(call->answer->out);
-	return 0;
+	int code = format->write_file ? send_file(format, &input, &download, err)
+				      : send_stream(format, &input, &download, err);
+	return end_download(&download, code);
+}
+
+static int send_page(struct call *call, struct tm_error *err)
+{
+	struct download download = {.answer = call->answer};
+	int code = server_save_page(call->facts->path, send_bytes, &download, err);
+	return end_download(&download, code);
 }
 
 int api_export(struct call *call, struct tm_error *err)
@@ -124,7 +167,9 @@ int api_export(struct call *call, struct tm_error *err)
 	struct view_data *data = NULL;
 	struct export_input range = {0};
 	const struct export_format *format = export_find(call->request->item);
-	if (!format || !format->write)
+	if (is_page(call->request))
+		return send_page(call, err);
+	if (!format)
 		return tm_fail(err, -ENOENT,
 			       "there is no format '%.40s' to be sent; 'tidemark "
 			       "export --format list' names all",

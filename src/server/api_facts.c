@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "server/fine_sizes.h"
 #include "server/look.h"
 #include "views/to_json.h"
 
@@ -24,6 +25,7 @@ static int ask(struct call *call, struct selection *selection, unsigned want,
 		.to_ns = selection->to_ns,
 		.filter = selection->bound,
 		.want = want,
+		.progress = call_progress(call),
 	};
 	code = query_ask(call->facts->section, &query, ret_answer, err);
 	if (code)
@@ -68,16 +70,25 @@ static size_t join(struct share *shares, size_t count)
 	return kept;
 }
 
-static void put_bucket(struct json *json, struct share *shares, size_t count)
+/* What there is of a histogram, before it is put: steps of two, or finer ones. */
+struct histogram {
+	struct share *shares;
+	size_t count;
+	bool is_fine;
+};
+
+static void put_bucket(struct json *json, const struct histogram *histogram, struct share *shares,
+		       size_t count)
 {
 	uint32_t bucket = shares[0].bucket;
+	bool is_fine = histogram->is_fine;
 	uint64_t all = 0;
 	for (size_t i = 0; i < count; i++)
 		all += shares[i].count;
 	qsort(shares, count, sizeof *shares, by_count);
 	json_begin_object(json, NULL);
-	json_u64(json, "least", bucket ? 1ull << (bucket - 1) : 0);
-	json_u64(json, "most", bucket ? (1ull << bucket) - 1 : 0);
+	json_u64(json, "least", is_fine ? fine_least(bucket) : bucket ? 1ull << (bucket - 1) : 0);
+	json_u64(json, "most", is_fine ? fine_most(bucket) : bucket ? (1ull << bucket) - 1 : 0);
 	json_u64(json, "count", all);
 	json_begin_array(json, "sites");
 	for (size_t i = 0; i < count && i < TOP_PER_BUCKET; i++) {
@@ -90,41 +101,82 @@ static void put_bucket(struct json *json, struct share *shares, size_t count)
 	json_end(json);
 }
 
+static void put_buckets(struct json *json, struct histogram *histogram)
+{
+	struct share *shares = histogram->shares;
+	size_t count = join(shares, histogram->count);
+	json_begin_array(json, "buckets");
+	for (size_t from = 0, to; from < count; from = to) {
+		for (to = from; to < count && shares[to].bucket == shares[from].bucket;)
+			to++;
+		put_bucket(json, histogram, shares + from, to - from);
+	}
+	json_end(json);
+}
+
+static struct share share_of(const struct call *call, uint32_t stack_id, uint32_t bucket,
+			     uint64_t count)
+{
+	return (struct share){.bucket = bucket,
+			      .site = view_site_of(call->facts->data, stack_id),
+			      .count = count,
+			      .name = view_site_name(call->facts->data, stack_id)};
+}
+
+static int take_buckets(struct histogram *histogram, const struct call *call,
+			const struct query_bucket *buckets, size_t count)
+{
+	histogram->shares = tm_alloc_array(count + 1, sizeof *histogram->shares);
+	for (size_t i = 0; histogram->shares && i < count; i++)
+		histogram->shares[i] =
+			share_of(call, buckets[i].stack_id, buckets[i].bucket, buckets[i].count);
+	histogram->count = count;
+	return histogram->shares ? 0 : -ENOMEM;
+}
+
+static int take_fine(struct histogram *histogram, const struct call *call,
+		     const struct selection *selection, struct tm_error *err)
+{
+	struct fine_size *sizes;
+	size_t count;
+	int code = fine_sizes(call, selection, &sizes, &count, err);
+	if (code)
+		return code;
+	histogram->is_fine = true;
+	histogram->shares = tm_alloc_array(count + 1, sizeof *histogram->shares);
+	for (size_t i = 0; histogram->shares && i < count; i++)
+		histogram->shares[i] =
+			share_of(call, sizes[i].stack_id, sizes[i].bucket, sizes[i].count);
+	histogram->count = count;
+	tm_free(sizes);
+	return histogram->shares ? 0 : -ENOMEM;
+}
+
 static int put_histogram(struct call *call, bool lives, struct tm_error *err)
 {
 	struct selection selection;
 	struct query_answer answer;
+	struct histogram histogram = {0};
+	bool is_fine = !lives && request_bool(call->request, "fine");
 	int code = ask(call, &selection, lives ? QUERY_LIVES : QUERY_SIZES, &answer, err);
 	if (code)
 		return code;
-	const struct query_bucket *buckets = lives ? answer.lives : answer.sizes;
-	size_t count = lives ? answer.life_count : answer.size_count;
-	struct share *shares = tm_alloc_array(count ? count : 1, sizeof *shares);
-	for (size_t i = 0; shares && i < count; i++)
-		shares[i] = (struct share){
-			.bucket = buckets[i].bucket,
-			.site = view_site_of(call->facts->data, buckets[i].stack_id),
-			.count = buckets[i].count,
-			.name = view_site_name(call->facts->data, buckets[i].stack_id),
-		};
-	if (shares) {
+	if (is_fine)
+		code = take_fine(&histogram, call, &selection, err);
+	else
+		code = take_buckets(&histogram, call, lives ? answer.lives : answer.sizes,
+				    lives ? answer.life_count : answer.size_count);
+	if (!code) {
 		struct json *json = answer_json(call->answer);
 		json_begin_object(json, NULL);
 		api_put_found(json, &selection, &answer);
 		json_string(json, "unit", lives ? "microseconds" : "bytes");
-		json_begin_array(json, "buckets");
-		count = join(shares, count);
-		for (size_t from = 0, to; from < count; from = to) {
-			for (to = from; to < count && shares[to].bucket == shares[from].bucket;)
-				to++;
-			put_bucket(json, shares + from, to - from);
-		}
+		put_buckets(json, &histogram);
 		json_end(json);
-		json_end(json);
-	} else {
+	} else if (code == -ENOMEM) {
 		code = tm_fail(err, -ENOMEM, "no memory for the histogram");
 	}
-	tm_free(shares);
+	tm_free(histogram.shares);
 	query_answer_done(&answer);
 	selection_done(&selection);
 	return code;

@@ -53,17 +53,6 @@ int api_index(struct call *call, struct tm_error *err)
 	return 0;
 }
 
-static const char *state_name(enum shown_state state)
-{
-	static const char *const names[] = {
-		[SHOWN_CLOSED] = "closed",
-		[SHOWN_LOADING] = "loading",
-		[SHOWN_READY] = "ready",
-		[SHOWN_FAILED] = "failed",
-	};
-	return names[state];
-}
-
 int api_traces(struct call *call, struct tm_error *err)
 {
 	struct json *json = answer_json(call->answer);
@@ -78,7 +67,7 @@ int api_traces(struct call *call, struct tm_error *err)
 		json_string(json, "name", entry.name);
 		json_u64(json, "file_bytes", entry.bytes);
 		json_i64(json, "changed_unix_ns", entry.changed_unix_ns);
-		json_string(json, "state", state_name(entry.state));
+		json_string(json, "state", shown_state_name(entry.state));
 		json_end(json);
 	}
 	json_end(json);
@@ -99,7 +88,7 @@ int api_trace(struct call *call, struct tm_error *err)
 		shown_cancel(shown);
 	shown_progress(shown, &done, &total);
 	json_begin_object(json, NULL);
-	json_string(json, "state", state_name(shown_state(shown)));
+	json_string(json, "state", shown_state_name(shown_state(shown)));
 	json_u64(json, "done_events", done);
 	json_u64(json, "total_events", total);
 	json_end(json);

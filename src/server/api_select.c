@@ -13,11 +13,16 @@ const struct request_rule api_selection_rules[] = {
 	{.name = "filter", .help = "which blocks: size>=4K and function:parse (docs/filters.md)"},
 	{.name = "mode",
 	 .kind = REQUEST_CHOICE,
-	 .choices = "live|allocated|freed|surviving|peak",
+	 .choices = "live|allocated|freed|surviving|peak|held",
 	 .help = "which blocks of the range"},
-	{.name = "fold", .help = "kinds of frames to leave out: standard,runtime,allocator"},
+	{.name = "fold",
+	 .help = "kinds of frames to leave out: standard,runtime,allocator; recursion"},
 };
 const size_t api_selection_rule_count = sizeof api_selection_rules / sizeof api_selection_rules[0];
+
+/* Bytes times milliseconds in place of the allocated bytes: see look.h. */
+static const struct view_mode held_mode = {"held", "what was held, and for how long",
+					   VIEW_ALLOCATED_BYTES, VIEW_ALLOCATIONS};
 
 static int read_range(struct selection *selection, const struct call *call, struct tm_error *err)
 {
@@ -59,12 +64,13 @@ static int read_fold(struct selection *selection, const struct call *call, struc
 	while (*at) {
 		size_t bytes = strcspn(at, ",");
 		enum frame_kind kind = kinds_find(at, bytes);
-		if (kind == KIND_UNKNOWN)
+		bool is_recursion = bytes == 9 && !memcmp(at, "recursion", 9);
+		if (kind == KIND_UNKNOWN && !is_recursion)
 			return tm_fail(err, -EINVAL,
-				       "'fold' takes application, library, standard, runtime and "
-				       "allocator, separated by commas, not '%.40s'",
+				       "'fold' takes application, library, standard, runtime, "
+				       "allocator and recursion, separated by commas, not '%.40s'",
 				       at);
-		selection->fold |= 1u << kind;
+		selection->fold |= is_recursion ? (unsigned)VIEW_FOLD_RECURSION : 1u << kind;
 		at += bytes;
 		at += *at == ',';
 	}
@@ -74,7 +80,9 @@ static int read_fold(struct selection *selection, const struct call *call, struc
 int selection_init(struct selection *selection, const struct call *call, struct tm_error *err)
 {
 	*selection = (struct selection){0};
-	selection->mode = view_mode_find(request_text(call->request, "mode", "live"));
+	const char *mode = request_text(call->request, "mode", "live");
+	selection->is_held = !strcmp(mode, held_mode.name);
+	selection->mode = selection->is_held ? &held_mode : view_mode_find(mode);
 	int code = read_range(selection, call, err);
 	if (!code)
 		code = read_fold(selection, call, err);

@@ -10,7 +10,8 @@ struct selection {
 	struct filter *filter;      /* NULL: none */
 	struct filter_bound *bound; /* NULL: none */
 	const struct view_mode *mode;
-	unsigned fold; /* bit 1u << enum frame_kind */
+	unsigned fold; /* of view_data_fold() */
+	bool is_held;  /* the mode "held": sizes are weighted with lifetimes */
 	bool is_whole; /* neither range nor filter */
 };
 

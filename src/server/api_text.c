@@ -35,7 +35,7 @@ static void put_branches(struct text *out, const struct view_tree *tree, size_t 
 		text_put(out, has_sibling(tree, index) ? "├ " : "└ ");
 }
 
-static void put_node(struct text *out, const struct view_tree *tree, size_t index)
+static void put_node(struct text *out, const struct view_tree *tree, size_t index, bool by_module)
 {
 	const struct view_tree_node *node = &tree->nodes[index];
 	enum view_figure partner = view_columns[tree->order].partner;
@@ -45,11 +45,11 @@ static void put_node(struct text *out, const struct view_tree *tree, size_t inde
 	text_put(out, "  ");
 	put_branches(out, tree, index);
 	const struct view_frame *frame = node->frame;
-	const char *name = !frame ? "everything" : frame->function;
+	const char *name = !frame ? "everything" : by_module ? NULL : frame->function;
 	if (!name)
 		name = view_module_name(frame->module);
 	text_put_visible(out, name, strlen(name));
-	if (frame && frame->file) {
+	if (frame && frame->file && !by_module) {
 		text_put(out, "  ");
 		text_put_visible(out, frame->file, strlen(frame->file));
 		text_print(out, ":%u", frame->line);
@@ -66,6 +66,7 @@ int api_tree_text(struct call *call, struct tm_error *err)
 		.direction = (enum view_tree_direction)request_choice(call->request, "direction",
 								      "top_down|bottom_up"),
 		.by_line = request_bool(call->request, "lines"),
+		.pivot = request_find(call->request, "pivot"),
 		.max_nodes = (uint32_t)request_number(call->request, "nodes", NODES_DEFAULT),
 		.max_depth = (uint32_t)request_number(call->request, "depth", 0),
 		.min_share_ppm = (uint32_t)request_number(call->request, "min_share_ppm", 0),
@@ -73,6 +74,7 @@ int api_tree_text(struct call *call, struct tm_error *err)
 	int code = selection_init(&selection, call, err);
 	if (code)
 		return code;
+	api_merge(call, &selection, &options);
 	options.order = api_order(call, &selection);
 	code = look_at(call, &selection, &data, NULL, err);
 	if (!code)
@@ -80,7 +82,8 @@ int api_tree_text(struct call *call, struct tm_error *err)
 	if (!code) {
 		call->answer->type = "text/plain; charset=utf-8";
 		for (size_t i = 0; i < tree.count; i++)
-			put_node(&call->answer->body, &tree, i);
+			put_node(&call->answer->body, &tree, i,
+				 (selection.fold & VIEW_FOLD_MODULES) != 0);
 		view_tree_done(&tree);
 	}
 	selection_done(&selection);

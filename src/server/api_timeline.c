@@ -143,6 +143,7 @@ int api_timeline(struct call *call, struct tm_error *err)
 		.filter = selection.bound,
 		.group_of = groups.group_of,
 		.group_count = groups.count,
+		.progress = call_progress(call),
 	};
 	if (!code)
 		code = query_timeline(call->facts->section, &options, &timeline, err);

@@ -130,6 +130,16 @@ static int put_selected_tree(struct call *call, const struct selection *selectio
 	return code;
 }
 
+/* Nodes that stand for lines, or for whole modules: then a frame stands for its module. */
+void api_merge(const struct call *call, struct selection *selection,
+	       struct view_tree_options *options)
+{
+	size_t merge = request_choice(call->request, "merge", "function|line|module");
+	options->by_line |= merge > 0;
+	if (merge == 2)
+		selection->fold |= VIEW_FOLD_MODULES;
+}
+
 int api_tree(struct call *call, struct tm_error *err)
 {
 	struct selection selection;
@@ -138,6 +148,7 @@ int api_tree(struct call *call, struct tm_error *err)
 		.direction = (enum view_tree_direction)request_choice(call->request, "direction",
 								      "top_down|bottom_up"),
 		.by_line = request_bool(call->request, "lines"),
+		.pivot = request_find(call->request, "pivot"),
 		.max_nodes = (uint32_t)request_number(call->request, "nodes", NODES_DEFAULT),
 		.max_depth = (uint32_t)request_number(call->request, "depth", 0),
 		.min_share_ppm = (uint32_t)request_number(call->request, "min_share_ppm", 0),
@@ -145,6 +156,7 @@ int api_tree(struct call *call, struct tm_error *err)
 	int code = selection_init(&selection, call, err);
 	if (code)
 		return code;
+	api_merge(call, &selection, &options);
 	options.order = api_order(call, &selection);
 	code = parse_path(request_text(call->request, "path", ""), &path, &options.path_length,
 			  err);

@@ -32,6 +32,7 @@ struct catalog {
 	struct entry **entries; /* pointers, since a shown trace refers to its entry's path */
 	size_t count, room;
 	uint64_t uses;
+	struct shown_watcher watcher; /* entries point to it */
 };
 
 static int64_t time_ns(struct timespec time)
@@ -56,13 +57,13 @@ static struct entry *find_path(struct catalog *catalog, const char *path)
 	return NULL;
 }
 
-static struct entry *entry_new(const char *path)
+static struct entry *entry_new(const struct catalog *catalog, const char *path)
 {
 	struct entry *entry = tm_alloc(sizeof *entry);
 	if (!entry)
 		return NULL;
 	entry->path = tm_strdup(path);
-	entry->shown = entry->path ? shown_new(entry->path) : NULL;
+	entry->shown = entry->path ? shown_new(entry->path, &catalog->watcher) : NULL;
 	if (!entry->shown) {
 		tm_free(entry->path);
 		return tm_free(entry);
@@ -89,7 +90,7 @@ static int add(struct catalog *catalog, const char *path, const struct stat *sta
 			catalog->entries = grown;
 			catalog->room = room;
 		}
-		entry = entry_new(path);
+		entry = entry_new(catalog, path);
 		if (!entry)
 			return -ENOMEM;
 		catalog->entries[catalog->count++] = entry;
@@ -207,6 +208,19 @@ static void look_again(struct catalog *catalog)
 			break; /* no memory: the list is as long as it is */
 	if (catalog->count)
 		qsort(catalog->entries, catalog->count, sizeof(struct entry *), compare);
+}
+
+void catalog_watch(struct catalog *catalog, struct shown_watcher watcher)
+{
+	catalog->watcher = watcher;
+}
+
+void catalog_cancel(struct catalog *catalog)
+{
+	pthread_mutex_lock(&catalog->lock);
+	for (size_t i = 0; i < catalog->count; i++)
+		shown_cancel(catalog->entries[i]->shown);
+	pthread_mutex_unlock(&catalog->lock);
 }
 
 size_t catalog_refresh(struct catalog *catalog)

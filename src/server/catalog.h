@@ -19,6 +19,10 @@ struct catalog;
 /* -ENOENT with a sentence when a path does not exist, -ENOMEM. */
 TM_MUST_CHECK int catalog_new(const char *const *paths, size_t count, struct catalog **ret_catalog,
 			      struct tm_error *err);
+/* Who is told while a file is read. Before the first request. */
+void catalog_watch(struct catalog *catalog, struct shown_watcher watcher);
+/* Reading stops, of all that are being read. Any thread. */
+void catalog_cancel(struct catalog *catalog);
 struct catalog *catalog_free(struct catalog *catalog);
 
 /* Looks into the folders again. Returns how many traces there are. */

@@ -144,13 +144,15 @@ static void stop_reading(void *ctx)
 }
 
 static void run_route(struct http *http, const struct route *route, const struct request *request,
-		      struct answer *answer)
+		      struct answer *answer, int client_fd)
 {
 	struct tm_error err = {0};
 	struct call call = {.catalog = http->catalog,
 			    .sources = http->sources,
 			    .request = request,
-			    .answer = answer};
+			    .answer = answer,
+			    .client_fd = client_fd,
+			    .is_ending = &http->stopping};
 	if (route_run(route, &call, &err) == 500 && http->log)
 		http->log(http->log_ctx, err.text);
 }
@@ -159,7 +161,7 @@ static void *make_stream(void *ctx)
 {
 	struct stream *stream = ctx;
 	struct http *http = stream->http;
-	run_route(http, stream->route, &stream->request, &stream->answer);
+	run_route(http, stream->route, &stream->request, &stream->answer, 0);
 	if (stream->answer.body.length)
 		pipe_write(stream->answer.out, stream->answer.body.data,
 			   stream->answer.body.length);
@@ -283,6 +285,14 @@ static enum MHD_Result send_stream(struct http *http, struct MHD_Connection *con
 	return sent;
 }
 
+/* 0: not known. */
+static int client_socket(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	return info && info->connect_fd > 0 ? info->connect_fd : 0;
+}
+
 static const struct route *find_route(const char *path, struct request *request,
 				      struct answer *answer)
 {
@@ -318,7 +328,7 @@ static enum MHD_Result answer_request(struct http *http, struct MHD_Connection *
 		    (!route->head || route->head(&request, &answer)))
 			return send_stream(http, connection, route, &request, began_ns);
 		if (route)
-			run_route(http, route, &request, &answer);
+			run_route(http, route, &request, &answer, client_socket(connection));
 	}
 	return send_answer(http, connection, &answer, began_ns);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "server/held.h"
 #include "views/select.h"
 
 enum { LOOKS_KEPT = 4 };
@@ -16,7 +17,7 @@ struct look {
 	char *filter; /* text; NULL = none */
 	uint64_t from_ns, to_ns;
 	struct query_answer answer;
-	bool is_filled;
+	bool is_filled, is_held;
 	uint64_t used; /* rises with each use; 0 = empty */
 };
 
@@ -50,8 +51,8 @@ struct looks *looks_free(struct looks *looks)
 static bool fits(const struct look *look, const struct selection *selection, const char *filter)
 {
 	return look->is_filled && look->fold == selection->fold &&
-	       look->from_ns == selection->from_ns && look->to_ns == selection->to_ns &&
-	       !strcmp(look->filter ? look->filter : "", filter);
+	       look->is_held == selection->is_held && look->from_ns == selection->from_ns &&
+	       look->to_ns == selection->to_ns && !strcmp(look->filter ? look->filter : "", filter);
 }
 
 /* The one that fits; else of those with the same names the oldest; else the oldest. */
@@ -99,11 +100,14 @@ static int fill(struct look *look, const struct call *call, const struct selecti
 		.to_ns = selection->to_ns,
 		.filter = selection->bound,
 		.want = QUERY_PEAK | QUERY_KEPT,
+		.progress = call_progress(call),
 	};
-	int code = query_ask(call->facts->section, &query, &look->answer, err);
+	int code = selection->is_held ? held_ask(call, selection, &look->answer, err)
+				      : query_ask(call->facts->section, &query, &look->answer, err);
 	if (code)
 		return code;
 	look->is_filled = true;
+	look->is_held = selection->is_held;
 	look->from_ns = selection->from_ns;
 	look->to_ns = selection->to_ns;
 	look->filter = tm_strdup(request_text(call->request, "filter", ""));

@@ -2,6 +2,9 @@
 /*
  * The views of a trace as requests have selected them: names once, figures per
  * selection. The last few are kept, since a page asks several views of one.
+ *
+ * In the mode "held" the figure allocated_bytes has byte-milliseconds: the size of
+ * each block times its life within the range. So every view can show it.
  */
 #pragma once
 

@@ -2,10 +2,15 @@
 #include "server/route.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "base/clock.h"
 #include "server/api.h"
 #include "server/catalog.h"
+#include "server/pipe.h"
 
 const struct request_rule *route_rule(const struct route *route, size_t index)
 {
@@ -94,9 +99,48 @@ static int handle(const struct route *route, struct call *call, struct tm_error 
 	return code;
 }
 
+bool call_is_left(const struct call *call)
+{
+	char byte;
+	if (call->is_ending && atomic_load(call->is_ending))
+		return true;
+	if (call->answer->out && pipe_is_left(call->answer->out))
+		return true;
+	struct pollfd client = {.fd = call->client_fd, .events = POLLIN};
+	return call->client_fd && poll(&client, 1, 0) > 0 &&
+	       recv(call->client_fd, &byte, 1, MSG_PEEK) == 0;
+}
+
+static int watch(void *ctx, uint64_t done, uint64_t total)
+{
+	const struct call *call = ctx;
+	(void)done;
+	(void)total;
+	if (call->deadline_ns && clock_steady_ns() > call->deadline_ns)
+		return -ECANCELED;
+	return call_is_left(call) ? -ECANCELED : 0;
+}
+
+struct query_progress call_progress(const struct call *call)
+{
+	return (struct query_progress){.fn = watch, .ctx = (void *)(uintptr_t)call};
+}
+
+int call_given_up(const struct call *call, int code, struct tm_error *err)
+{
+	if (code == -ECANCELED && call->deadline_ns && clock_steady_ns() > call->deadline_ns)
+		return tm_fail(err, -ETIMEDOUT,
+			       "this would take longer than %llu s: choose a shorter range, or a "
+			       "filter on functions instead of one on single blocks",
+			       CALL_TIME_MAX_NS / 1000000000ull);
+	return code;
+}
+
 unsigned route_run(const struct route *route, struct call *call, struct tm_error *err)
 {
-	int code = handle(route, call, err);
+	if (!route->streams)
+		call->deadline_ns = clock_steady_ns() + CALL_TIME_MAX_NS;
+	int code = call_given_up(call, handle(route, call, err), err);
 	if (!code)
 		code = text_error(&call->answer->body);
 	if (!code)

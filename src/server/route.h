@@ -5,12 +5,16 @@
  */
 #pragma once
 
+#include "model/query.h"
 #include "server/answer.h"
 #include "server/request.h"
 
 struct catalog;
 struct shown_facts;
 struct sources;
+
+/* Answers that take longer than this are given up. */
+#define CALL_TIME_MAX_NS 60000000000ull
 
 /* What a handler works on. */
 struct call {
@@ -19,7 +23,17 @@ struct call {
 	const struct sources *sources;
 	const struct request *request;
 	struct answer *answer;
+	uint64_t deadline_ns;          /* of clock_steady_ns(); 0 = none */
+	int client_fd;                 /* its socket, to see whether it has left; 0 = none */
+	const _Atomic bool *is_ending; /* the server stops; NULL = never */
 };
+
+/* For questions that may take long: gives up when the time is over or the client has left. */
+struct query_progress call_progress(const struct call *call);
+/* The sentence of a question that was given up. */
+TM_MUST_CHECK int call_given_up(const struct call *call, int code, struct tm_error *err);
+/* Whether the client has closed the connection, or the server stops. */
+bool call_is_left(const struct call *call);
 
 struct route {
 	const char *path; /* below /api/v1; "" = /api/v1 itself */

@@ -16,6 +16,10 @@ static const struct request_rule trace_rules[] = {
 		.help = "the figure that decides; else the bytes of the mode" \
 	}
 
+static const struct request_rule events_rules[] = {
+	{.name = "watch", .help = "the trace whose file is watched: an id, or last"},
+};
+
 static const struct request_rule timeline_rules[] = {
 	{.name = "points", .kind = REQUEST_NUMBER, .max = 4000, .help = "points, 400"},
 	{.name = "top", .kind = REQUEST_NUMBER, .max = 24, .help = "curves of so many sites, 0"},
@@ -42,6 +46,12 @@ static const struct request_rule table_rules[] = {
 	{.name = "name", .help = "of the function"},
 };
 
+static const struct request_rule sizes_rules[] = {
+	{.name = "fine",
+	 .kind = REQUEST_BOOL,
+	 .help = "eight steps per doubling instead of one; reads the events of the range"},
+};
+
 static const struct request_rule page_rules[] = {
 	{.name = "skip", .kind = REQUEST_NUMBER, .help = "rows to leave out first, 0"},
 	{.name = "limit", .kind = REQUEST_NUMBER, .max = 100000, .help = "rows, 1000"},
@@ -58,6 +68,10 @@ static const struct request_rule stacks_rules[] = {
 	 .max = 1000000,
 	 .help = "share of its allocations that is live at the end of the range, in millionths"},
 	{.name = "max_unfreed_ppm", .kind = REQUEST_NUMBER, .max = 1000000, .help = "likewise"},
+	{.name = "min_interval_ns",
+	 .kind = REQUEST_NUMBER,
+	 .help = "from its first allocation in the range to its last at least so long"},
+	{.name = "max_interval_ns", .kind = REQUEST_NUMBER, .help = "at most so long"},
 };
 
 static const struct request_rule tree_rules[] = {
@@ -66,7 +80,7 @@ static const struct request_rule tree_rules[] = {
 	 .kind = REQUEST_CHOICE,
 	 .choices = "top_down|bottom_up",
 	 .help = "from main, or from the allocating functions"},
-	{.name = "lines", .kind = REQUEST_BOOL, .help = "lines of a function apart"},
+	{.name = "lines", .kind = REQUEST_BOOL, .help = "lines of a function apart: merge=line"},
 	{.name = "nodes", .kind = REQUEST_NUMBER, .max = 200000, .help = "at most so many, 5000"},
 	{.name = "depth", .kind = REQUEST_NUMBER, .max = 100000, .help = "at most so deep"},
 	{.name = "min_share_ppm",
@@ -74,6 +88,12 @@ static const struct request_rule tree_rules[] = {
 	 .max = 1000000,
 	 .help = "leave out what is less, in millionths of the whole"},
 	{.name = "path", .max = 65536, .help = "keys of the nodes from the root: look below"},
+	{.name = "merge",
+	 .kind = REQUEST_CHOICE,
+	 .choices = "function|line|module",
+	 .help = "what a node stands for"},
+	{.name = "pivot",
+	 .help = "a function: only what it calls, or bottom_up who calls it; it is the root"},
 };
 
 static const struct request_rule diff_rules[] = {
@@ -109,6 +129,12 @@ static const struct request_rule export_rules[] = {
 
 const struct route route_list[] = {
 	{.path = "", .help = "This list.", .handle = api_index},
+	{.path = "/events",
+	 .help = "What changes, when it does: server-sent events 'traces' and 'trace'.",
+	 RULES(events_rules),
+	 .streams = true,
+	 .type = "text/event-stream",
+	 .handle = api_events},
 	{.path = "/traces", .help = "The traces, the newest first.", .handle = api_traces},
 	{.path = "/traces/{trace}",
 	 .help = "Whether a trace has been read, and how far.",
@@ -146,6 +172,7 @@ const struct route route_list[] = {
 	 .handle = api_tree},
 	{.path = "/traces/{trace}/sizes",
 	 .help = "How many allocations of which size, and by whom.",
+	 RULES(sizes_rules),
 	 .selects = true,
 	 .handle = api_sizes},
 	{.path = "/traces/{trace}/lifetimes",

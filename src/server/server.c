@@ -68,6 +68,9 @@ static int start(struct server *server, const struct server_options *options, st
 	if (!code)
 		code = catalog_new(options->paths, options->path_count, &server->catalog, err);
 	if (!code)
+		catalog_watch(server->catalog,
+			      (struct shown_watcher){options->progress, options->progress_ctx});
+	if (!code)
 		code = listen_open(&listen, options->ports ? options->ports : PORTS_DEFAULT, &fd,
 				   err);
 	if (code)
@@ -107,6 +110,8 @@ struct server *server_stop(struct server *server)
 {
 	if (!server)
 		return NULL;
+	if (server->catalog)
+		catalog_cancel(server->catalog);
 	http_stop(server->http);
 	catalog_free(server->catalog);
 	return tm_free(server);

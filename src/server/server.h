@@ -32,6 +32,10 @@ struct server_options {
 	size_t source_folder_count;
 	const char *editor; /* "vscode://file/{file}:{line}"; NULL = none */
 	uint32_t ports;     /* how many ports to try when the first is busy; 0 = 20 */
+	/* While a file is read that has no index: its name, events done and in all; at the end
+	 * done == total. NULL = nobody listens. The thread that reads. */
+	void (*progress)(void *ctx, const char *path, uint64_t done_events, uint64_t total_events);
+	void *progress_ctx;
 	/* One line per request that failed on our side; NULL = silent. Any thread. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;

@@ -20,24 +20,44 @@ struct held {                     /* the facts with what keeps them alive */
 	_Atomic unsigned users;
 };
 
+/* What tells a file from another, and from itself when it has grown. */
+struct file_facts {
+	uint64_t device, inode, bytes;
+	int64_t changed_s;
+	long changed_ns;
+};
+
 struct shown {
 	const char *path;
 	pthread_mutex_t lock;
-	struct held *held;   /* NULL = not read */
-	uint64_t file_bytes; /* when it was read */
-	uint64_t read_ns;    /* when that was */
+	struct held *held;      /* NULL = not read */
+	struct file_facts file; /* when it was read */
+	uint64_t read_ns;       /* when that was */
+	const struct shown_watcher *watcher;
 	uint64_t version;
 	_Atomic int state; /* enum shown_state */
 	_Atomic uint64_t done, total;
 	_Atomic bool cancelled;
 };
 
-struct shown *shown_new(const char *path)
+const char *shown_state_name(enum shown_state state)
+{
+	static const char *const names[] = {
+		[SHOWN_CLOSED] = "closed",
+		[SHOWN_LOADING] = "loading",
+		[SHOWN_READY] = "ready",
+		[SHOWN_FAILED] = "failed",
+	};
+	return names[state];
+}
+
+struct shown *shown_new(const char *path, const struct shown_watcher *watcher)
 {
 	struct shown *shown = tm_alloc(sizeof *shown);
 	if (!shown)
 		return NULL;
 	shown->path = path;
+	shown->watcher = watcher;
 	pthread_mutex_init(&shown->lock, NULL);
 	return shown;
 }
@@ -87,6 +107,8 @@ static int on_progress(void *ctx, uint64_t done, uint64_t total)
 	struct shown *shown = ctx;
 	atomic_store(&shown->done, done);
 	atomic_store(&shown->total, total);
+	if (shown->watcher && shown->watcher->fn)
+		shown->watcher->fn(shown->watcher->ctx, shown->path, done, total);
 	return atomic_load(&shown->cancelled) ? -ECANCELED : 0;
 }
 
@@ -114,20 +136,31 @@ static int load(struct shown *shown, struct shown_facts *facts, struct tm_error 
 	return view_data_new(&facts->input, &facts->data, err);
 }
 
-static uint64_t file_bytes(const char *path)
+/* False: it is not there. */
+static bool file_facts(const char *path, struct file_facts *ret)
 {
 	struct stat status;
-	return stat(path, &status) ? 0 : (uint64_t)status.st_size;
+	if (stat(path, &status))
+		return false;
+	*ret = (struct file_facts){.device = status.st_dev,
+				   .inode = status.st_ino,
+				   .bytes = (uint64_t)status.st_size,
+				   .changed_s = status.st_mtim.tv_sec,
+				   .changed_ns = status.st_mtim.tv_nsec};
+	return true;
 }
 
-/* The file is being written and there is more of it by now. */
+/* There is more of the file by now, or another in its place. */
 static bool is_stale(const struct shown *shown)
 {
+	const struct file_facts *then = &shown->file;
+	struct file_facts now;
 	if (!shown->held)
 		return true;
-	if (shown->held->facts.complete || clock_steady_ns() - shown->read_ns < REFRESH_NS)
+	if (clock_steady_ns() - shown->read_ns < REFRESH_NS || !file_facts(shown->path, &now))
 		return false;
-	return file_bytes(shown->path) != shown->file_bytes;
+	return now.device != then->device || now.inode != then->inode || now.bytes != then->bytes ||
+	       now.changed_s != then->changed_s || now.changed_ns != then->changed_ns;
 }
 
 static void forget(struct shown *shown)
@@ -151,9 +184,12 @@ static int read_file(struct shown *shown, struct tm_error *err)
 	atomic_store(&shown->done, 0);
 	atomic_store(&shown->total, 0);
 	atomic_store(&shown->state, SHOWN_LOADING);
-	shown->file_bytes = file_bytes(shown->path);
+	shown->file = (struct file_facts){0};
+	(void)file_facts(shown->path, &shown->file);
 	int code = load(shown, &held->facts, err);
 	shown->read_ns = clock_steady_ns();
+	if (shown->watcher && shown->watcher->fn && atomic_load(&shown->total))
+		shown->watcher->fn(shown->watcher->ctx, shown->path, 1, 1);
 	atomic_store(&shown->state, code ? SHOWN_FAILED : SHOWN_READY);
 	if (code)
 		shown_leave(&held->facts);

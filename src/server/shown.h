@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One trace that is being looked at: opened when first asked for, kept open,
- * and read anew when the file has grown and is not complete yet. What was read
+ * and read anew when the file has grown or another has taken its place. A file
+ * that is gone (moved away, deleted) stays as it was read. What was read
  * is a value of its own that lives until the last request that uses it has
  * left, so a slow reader holds up nobody.
  */
@@ -32,13 +33,21 @@ struct shown_facts {
 	bool complete;
 };
 
-/* Path is borrowed. NULL when there is no memory. */
-struct shown *shown_new(const char *path);
+/* Called while a file is read, by the thread that reads it, and at the end with done == total. */
+struct shown_watcher {
+	void (*fn)(void *ctx, const char *path, uint64_t done_events, uint64_t total_events);
+	void *ctx;
+};
+
+/* Path and watcher are borrowed. NULL when there is no memory. */
+struct shown *shown_new(const char *path, const struct shown_watcher *watcher);
 /* Nobody may use its facts any more. */
 struct shown *shown_free(struct shown *shown);
 
 /* Any thread, without waiting. */
 enum shown_state shown_state(const struct shown *shown);
+/* "closed", "loading", "ready", "failed" */
+const char *shown_state_name(enum shown_state state);
 /* Of loading: events looked at, and all. Any thread. */
 void shown_progress(const struct shown *shown, uint64_t *ret_done, uint64_t *ret_total);
 /* Loading stops soon; the requests that wait for it fail. Any thread. */

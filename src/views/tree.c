@@ -12,6 +12,7 @@
 #include "views/tree.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -227,6 +228,32 @@ static int open_all(struct builder *b)
 
 /* ---- members ---- */
 
+static bool is_pivot(const struct builder *b, uint32_t node)
+{
+	const char *function = b->data->names.frames[b->data->names.nodes[node].frame].function;
+	return function && !strcmp(function, b->options->pivot);
+}
+
+/* The outermost frames of the pivot become the root's: nodes come after their parents. */
+static int begin_at_pivot(struct builder *b)
+{
+	const struct names *names = &b->data->names;
+	bool *is_inside = tm_alloc_array(names->node_count, sizeof *is_inside);
+	if (!is_inside)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < names->node_count; i++) {
+		is_inside[i] = is_inside[names->nodes[i].parent] || is_pivot(b, i);
+		if (!is_inside[i] || is_inside[names->nodes[i].parent] || !b->totals[i])
+			continue;
+		b->next_member[i] = b->branches[0].members;
+		b->branches[0].members = i;
+		b->branches[0].total += b->totals[i];
+		b->branch_of[i] = 0;
+	}
+	tm_free(is_inside);
+	return 0;
+}
+
 static int begin_top_down(struct builder *b)
 {
 	const struct names *names = &b->data->names;
@@ -243,6 +270,8 @@ static int begin_top_down(struct builder *b)
 		b->next_sibling[i] = b->first_child[parent];
 		b->first_child[parent] = i;
 	}
+	if (b->options->pivot)
+		return begin_at_pivot(b);
 	b->branches[0].members = 0;
 	b->next_member[0] = NONE;
 	b->branch_of[0] = 0;
@@ -260,6 +289,19 @@ static uint32_t site_of(const struct names *names, uint32_t node)
 	return node;
 }
 
+/* Where a stack's way outwards begins; NONE: it does not belong to the tree. */
+static uint32_t begin_of(const struct builder *b, uint32_t node)
+{
+	const struct names *names = &b->data->names;
+	uint32_t found = NONE;
+	if (!b->options->pivot)
+		return site_of(names, node);
+	for (; node; node = names->nodes[node].parent)
+		if (is_pivot(b, node))
+			found = names->nodes[node].parent;
+	return found;
+}
+
 static int begin_bottom_up(struct builder *b)
 {
 	b->cursor = tm_alloc_array(b->data->row_count, sizeof *b->cursor);
@@ -268,10 +310,11 @@ static int begin_bottom_up(struct builder *b)
 	for (size_t i = b->data->row_count; i-- > 0;) {
 		const struct view_stack_row *row = &b->data->rows[i];
 		uint64_t total = row->figures.of[b->options->order];
-		if (!total)
+		uint32_t from = total ? begin_of(b, row->stack) : NONE;
+		if (from == NONE)
 			continue;
 		b->branches[0].total += total;
-		b->cursor[i] = site_of(&b->data->names, row->stack);
+		b->cursor[i] = from;
 		b->next_member[i] = b->branches[0].members;
 		b->branches[0].members = (uint32_t)i;
 		b->branch_of[i] = 0;

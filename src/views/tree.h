@@ -38,6 +38,10 @@ struct view_tree_options {
 	 * was cut. Borrowed during the call; {NULL, 0} is the whole. */
 	const uint32_t *path;
 	size_t path_length;
+	/* Only stacks through this function (its name), and of these only what is inside of its
+	 * outermost frame (top-down) or outside of it (bottom-up); the root is the function. NULL:
+	 * all. Keys of a path then begin there. */
+	const char *pivot;
 };
 enum { VIEW_TREE_NODES_MAX = 1 << 22 };
 
