@@ -103,7 +103,8 @@ static void on_move(void *ctx, uint64_t ordinal, const struct walk_block *block,
 static bool is_known(struct listing *list)
 {
 	uint64_t limit = list->options->limit;
-	if (!limit || list->count < limit)
+	/* Where reallocs fail, a block that one has ended may come back. */
+	if (!limit || list->count < limit || !list->can_skip)
 		return false;
 	if (!list->is_counting || ++list->parts_seen % RECOUNT_PARTS == 0)
 		count_pending(list);

@@ -70,4 +70,5 @@ int api_source(struct call *call, struct tm_error *err);
 
 /* api_export.c */
 int api_export(struct call *call, struct tm_error *err);
+int api_formats(struct call *call, struct tm_error *err);
 bool api_export_head(const struct request *request, struct answer *answer);

@@ -6,13 +6,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/memory.h"
 #include "server/api_select.h"
 
-enum { LIMIT_DEFAULT = 200 };
+enum { LIMIT_DEFAULT = 200, SKIP_AT_ONCE = 4096, COUNTERS = 65536 };
 
 struct sending {
 	struct call *call;
 	struct json *json;
+	uint64_t skip; /* still to be left out */
 	uint64_t count, last_id;
 };
 
@@ -52,30 +54,82 @@ static void put_block(struct sending *sending, const struct query_block *block)
 static int send_block(void *ctx, const struct query_block *block)
 {
 	struct sending *sending = ctx;
+	if (sending->skip) {
+		sending->skip--;
+		return 0;
+	}
 	put_block(sending, block);
 	sending->count++;
 	sending->last_id = block->block_id;
 	return answer_flush(sending->call->answer);
 }
 
+/* ---- far down the list ---- */
+
+struct counting {
+	uint64_t *counters; /* blocks by their number */
+	uint64_t width;     /* numbers per counter */
+};
+
+static int count_block(void *ctx, const struct query_block *block)
+{
+	const struct counting *counting = ctx;
+	uint64_t at = block->block_id / counting->width;
+	counting->counters[at < COUNTERS ? at : COUNTERS - 1]++;
+	return 0;
+}
+
+/*
+ * To leave out many blocks all would have to be kept until they are in order. So they
+ * are counted first, by their numbers, and the list begins with the counter in which
+ * the wanted ones are: the memory is the same for any number.
+ */
+static int skip_far(const struct call *call, struct query_blocks_options *options,
+		    struct sending *sending, struct tm_error *err)
+{
+	struct query_blocks_options all = *options;
+	struct counting counting = {.width = call->facts->totals.allocations / COUNTERS + 1};
+	all.limit = 0;
+	all.unordered = true;
+	counting.counters = tm_alloc_array(COUNTERS, sizeof *counting.counters);
+	if (!counting.counters)
+		return tm_fail(err, -ENOMEM, "no memory to count the blocks");
+	int code = query_blocks(call->facts->section, &all, count_block, &counting, err);
+	for (size_t i = 0; !code && i + 1 < COUNTERS && counting.counters[i] <= sending->skip;
+	     i++) {
+		sending->skip -= counting.counters[i];
+		uint64_t next = (i + 1) * counting.width;
+		if (next > options->first_block_id)
+			options->first_block_id = next;
+	}
+	if (!code && sending->skip > SKIP_AT_ONCE + counting.width) /* there are not so many */
+		options->first_block_id = UINT64_MAX;
+	tm_free(counting.counters);
+	options->limit = options->limit ? options->limit + sending->skip : 0;
+	return code;
+}
+
 static int send_blocks(struct call *call, const struct selection *selection, struct tm_error *err)
 {
 	static const char modes[] = "allocated|freed|surviving|live|all";
-	struct sending sending = {.call = call, .json = answer_json(call->answer)};
+	uint64_t skip = request_number(call->request, "skip", 0);
+	struct sending sending = {.call = call, .json = answer_json(call->answer), .skip = skip};
 	uint64_t limit = request_number(call->request, "limit", LIMIT_DEFAULT);
-	const struct query_blocks_options options = {
+	struct query_blocks_options options = {
 		.from_ns = selection->from_ns,
 		.to_ns = selection->to_ns,
 		.mode = (enum query_blocks_mode)request_choice(call->request, "blocks", modes),
 		.filter = selection->bound,
 		.first_block_id = request_number(call->request, "first", 0),
-		.limit = limit,
+		.limit = limit && skip < SKIP_AT_ONCE ? limit + skip : limit,
 		.progress = call_progress(call),
 	};
 	json_begin_object(sending.json, NULL);
 	selection_put(selection, sending.json);
 	json_begin_array(sending.json, "blocks");
-	int code = query_blocks(call->facts->section, &options, send_block, &sending, err);
+	int code = skip < SKIP_AT_ONCE ? 0 : skip_far(call, &options, &sending, err);
+	if (!code)
+		code = query_blocks(call->facts->section, &options, send_block, &sending, err);
 	json_end(sending.json);
 	json_u64(sending.json, "count", sending.count);
 	if (!code && limit && sending.count == limit)

@@ -125,8 +125,8 @@ int api_events(struct call *call, struct tm_error *err)
 	text_put(&call->answer->body, "retry: 1000\n\n");
 	if (!call->answer->out)
 		return 0;
-	int code = pipe_write(call->answer->out, call->answer->body.data,
-			      call->answer->body.length);
+	int code =
+		pipe_write(call->answer->out, call->answer->body.data, call->answer->body.length);
 	text_clear(&call->answer->body);
 	while (!code && !call_is_left(call)) {
 		code = look(&w, trace);

@@ -189,3 +189,22 @@ int api_export(struct call *call, struct tm_error *err)
 	selection_done(&selection);
 	return code;
 }
+
+int api_formats(struct call *call, struct tm_error *err)
+{
+	struct json *json = answer_json(call->answer);
+	(void)err;
+	json_begin_object(json, NULL);
+	json_begin_array(json, "formats");
+	for (size_t i = 0; i <= export_format_count; i++) {
+		const struct export_format *format = i ? export_formats[i - 1] : NULL;
+		json_begin_object(json, NULL);
+		json_string(json, "name", format ? format->name : "html");
+		json_string(json, "help", format ? format->help : "the page over the whole run");
+		json_string(json, "suffix", format ? format->suffix : ".html");
+		json_end(json);
+	}
+	json_end(json);
+	json_end(json);
+	return 0;
+}

@@ -110,13 +110,22 @@ static const struct request_rule source_rules[] = {
 	{.name = "file", .help = "a file as a frame names it"},
 };
 
+#define BLOCKS_MAX 1000000000
+
 static const struct request_rule blocks_rules[] = {
 	{.name = "blocks",
 	 .kind = REQUEST_CHOICE,
 	 .choices = "allocated|freed|surviving|live|all",
 	 .help = "which blocks of the range"},
 	{.name = "first", .kind = REQUEST_NUMBER, .help = "go on with this block: next_first"},
-	{.name = "limit", .kind = REQUEST_NUMBER, .help = "blocks, 200; 0 = all"},
+	{.name = "limit",
+	 .kind = REQUEST_NUMBER,
+	 .max = BLOCKS_MAX,
+	 .help = "blocks, 200; 0 = all"},
+	{.name = "skip",
+	 .kind = REQUEST_NUMBER,
+	 .max = BLOCKS_MAX,
+	 .help = "of those from 'first' on, leave out so many"},
 };
 
 static const struct request_rule export_rules[] = {
@@ -135,6 +144,9 @@ const struct route route_list[] = {
 	 .streams = true,
 	 .type = "text/event-stream",
 	 .handle = api_events},
+	{.path = "/formats",
+	 .help = "The formats in which a trace can be downloaded.",
+	 .handle = api_formats},
 	{.path = "/traces", .help = "The traces, the newest first.", .handle = api_traces},
 	{.path = "/traces/{trace}",
 	 .help = "Whether a trace has been read, and how far.",

@@ -47,6 +47,8 @@ export interface Tree extends Found {
 	order: string; frames: Frame[]; frame: number[]; key: number[]; parent: number[]; left_out: number[];
 	value: number[]; self: number[]; other: number[];
 }
+/** Named moments, pauses and changes of mode, by time. */
+export interface Marks { marks: Array<{ time_ns: number; kind: string; name: string }> }
 export interface Bucket { least: number; most: number; count: number; sites: Array<{ function: string | null; count: number }> }
 
 const kept = new Map<string, unknown>();
@@ -76,7 +78,7 @@ async function fetchJson<T>(url: string, signal?: AbortSignal): Promise<T> {
 	return body as T;
 }
 
-function address(path: string, params: Record<string, string | number | boolean>): string {
+export function address(path: string, params: Record<string, string | number | boolean>): string {
 	const query = new URLSearchParams();
 	for (const [name, value] of Object.entries(params))
 		query.set(name, typeof value === "boolean" ? (value ? "1" : "0") : String(value));

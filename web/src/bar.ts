@@ -9,6 +9,7 @@ const folds: Array<[string, string, string]> = [
 	["standard", "standard library", "std::, core::, alloc::, libc"],
 	["runtime", "runtime", "start-up code, executors, interpreters"],
 	["library", "libraries", "everything that is not the application's own"],
+	["recursion", "recursion", "of a function that calls itself, directly or not, only the outermost call"],
 ];
 
 export class Bar {

@@ -3,6 +3,7 @@
 // areas one above the other. Zero is on the axis.
 import { steps, timeLabel, timeSteps } from "./axis";
 import { color, fitCanvas } from "./dom";
+import type { Pen } from "./svg";
 
 export interface Series {
 	name: string;
@@ -50,7 +51,7 @@ function largest(data: ChartData): number {
 	return max;
 }
 
-function drawAxes(ctx: CanvasRenderingContext2D, data: ChartData, box: Layout): void {
+function drawAxes(ctx: Pen, data: ChartData, box: Layout): void {
 	const ticks = steps(box.max, Math.max(2, Math.floor((box.height - box.top - box.bottom) / 36)));
 	ctx.font = "11px system-ui, sans-serif";
 	ctx.textBaseline = "middle";
@@ -74,7 +75,7 @@ function drawAxes(ctx: CanvasRenderingContext2D, data: ChartData, box: Layout): 
 		const text = timeLabel(t, data.to - data.from);
 		const half = ctx.measureText(text).width / 2;
 		if (x - half < box.left - 30 || x + half > box.width) continue;
-		ctx.fillText(text, x, box.height - box.bottom + 5);
+		ctx.fillText(text, x, box.height - 15);
 	}
 }
 
@@ -83,7 +84,7 @@ export function yOf(box: Layout, value: number): number {
 	return box.top + inner * (1 - (box.max ? value / box.max : 0));
 }
 
-function path(ctx: CanvasRenderingContext2D, data: ChartData, box: Layout, values: number[], back?: number[]): void {
+function path(ctx: Pen, data: ChartData, box: Layout, values: number[], back?: number[]): void {
 	ctx.beginPath();
 	data.ends.forEach((t, i) => {
 		const x = xOf(data, box, t);
@@ -97,7 +98,7 @@ function path(ctx: CanvasRenderingContext2D, data: ChartData, box: Layout, value
 	ctx.closePath();
 }
 
-function drawBars(ctx: CanvasRenderingContext2D, data: ChartData, box: Layout, s: Series): void {
+function drawBars(ctx: Pen, data: ChartData, box: Layout, s: Series): void {
 	ctx.fillStyle = s.color;
 	let left = xOf(data, box, data.from);
 	data.ends.forEach((t, i) => {
@@ -108,10 +109,14 @@ function drawBars(ctx: CanvasRenderingContext2D, data: ChartData, box: Layout, s
 	});
 }
 
-/** Draws all, returns where it is. */
-export function drawChart(canvas: HTMLCanvasElement, data: ChartData, compact = false): Layout {
+/** Draws all, returns where it is. `below` leaves room above the axis of time. */
+export function drawChart(canvas: HTMLCanvasElement, data: ChartData, below = 0): Layout {
 	const { ctx, width, height } = fitCanvas(canvas);
-	const box: Layout = { left: 62, right: 12, top: compact ? 8 : 10, bottom: 20, width, height, max: largest(data) * 1.05 };
+	return drawOn(ctx, width, height, data, below);
+}
+
+export function drawOn(ctx: Pen, width: number, height: number, data: ChartData, room = 0): Layout {
+	const box: Layout = { left: 62, right: 12, top: 10, bottom: 20 + room, width, height, max: largest(data) * 1.05 };
 	ctx.clearRect(0, 0, width, height);
 	drawAxes(ctx, data, box);
 	let below = data.ends.map(() => 0);

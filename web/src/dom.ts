@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements from code. Text is always text: a name from a trace can never become markup.
 
-type Child = Node | string | number | null | undefined | false;
+export type Child = Node | string | number | null | undefined | false;
 type Props = Record<string, unknown>;
 
 /** h("td", {class: "num", onclick: f}, "text", child) */
@@ -52,20 +52,6 @@ export function fitCanvas(canvas: HTMLCanvasElement): { ctx: CanvasRenderingCont
 /** A colour of the style sheet, as it is now (light or dark). */
 export function color(name: string): string {
 	return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-}
-
-/** One small box that follows the pointer; hidden with null. */
-const tip = h("div", { class: "tip", role: "tooltip" });
-export function showTip(content: Child[] | null, x = 0, y = 0): void {
-	if (!content) {
-		tip.remove();
-		return;
-	}
-	clear(tip, ...content);
-	if (!tip.isConnected) document.body.append(tip);
-	const box = tip.getBoundingClientRect();
-	tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 4)) + "px";
-	tip.style.top = (y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18) + "px";
 }
 
 export function download(name: string, content: Blob): void {

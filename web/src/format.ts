@@ -25,6 +25,11 @@ export function count(value: number): string {
 	return scaled(value, ["", "k", "M", "G", "T"]);
 }
 
+/** Memory times time, from byte-milliseconds: "274 kB·s". */
+export function byteTime(value: number): string {
+	return scaled(value / 1000, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]) + "·s";
+}
+
 export function exact(value: number): string {
 	return Math.round(value).toLocaleString("en-US");
 }
@@ -67,6 +72,12 @@ export function middle(text: string, chars: number): string {
 	if (chars < 4) return text.slice(0, Math.max(1, chars));
 	const head = Math.ceil((chars - 1) * 0.45);
 	return text.slice(0, head) + "…" + text.slice(text.length - (chars - 1 - head));
+}
+
+/** Names are hostile: what would turn text around or hide in it is written out. */
+export function visible(text: string): string {
+	return text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+		(c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** "libfoo.so" of a path. */

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of the page: head, timeline, bar, tabs and the view; keyboard; live update.
-import { ApiError, ask, forget, isSaved, list, status, type Summary, type TraceEntry } from "./api";
+// The frame of the page: head, timeline, bar, tabs and the view; drawer; keyboard; live update.
+import { ApiError, ask, forget, isCancelled, isSaved, list, status, type Summary, type TraceEntry } from "./api";
 import { Bar } from "./bar";
-import { clear, h, showTip } from "./dom";
-import { base, bytes, clock, count } from "./format";
+import { clear, h } from "./dom";
+import { Drawer } from "./drawer";
+import { ExportMenu } from "./exports";
+import { base, bytes, clock, count, duration, visible } from "./format";
+import { type FileNews, Live } from "./live";
 import { setDark } from "./palette";
 import { go, onChange, state } from "./state";
 import { TimelineStrip } from "./timeline";
+import { explain, showTip } from "./tip";
 import type { View } from "./view";
 import { Blocks } from "./views/blocks";
 import { Charts } from "./views/charts";
@@ -41,7 +45,11 @@ const views: View[] = [
 
 const strip = new TimelineStrip();
 const bar = new Bar();
-const picker = h("select", { class: "picker", "aria-label": "Trace", onchange: () => go({ trace: picker.value, from: null, to: null, path: "", filter: "", fn: "" }) });
+const drawer = new Drawer();
+const exportMenu = new ExportMenu(() => [...(shown?.exports?.() ?? []), ...strip.exports()]);
+const live = new Live({ onTraces: () => void refreshList(), onFile: (news) => void onFile(news), onLost: () => setLost(true), onBack: () => void onBack() });
+const lostBadge = h("span", { class: "badge bad", role: "status", hidden: true }, "the server does not answer; trying again");
+const picker = h("select", { class: "picker", "aria-label": "Trace", onchange: () => go({ trace: picker.value, from: null, to: null, zoomFrom: null, zoomTo: null, path: "", pivot: "", filter: "", fn: "" }) });
 const quality = h("div", { class: "quality" });
 const tabs = h("nav", { class: "tabs", role: "tablist", "aria-label": "Views" });
 const help = h("p", { class: "view-help muted" });
@@ -49,7 +57,7 @@ const main = h("main", { id: "view" });
 const frame = h("div", { class: "frame" });
 
 function drawHead(): void {
-	picker.replaceChildren(...traces.map((t) => h("option", { value: t.id, title: `${bytes(t.file_bytes)}, ${clock(t.changed_unix_ns / 1e6)}` }, t.name)));
+	picker.replaceChildren(...traces.map((t) => h("option", { value: t.id, title: `${bytes(t.file_bytes)}, ${clock(t.changed_unix_ns / 1e6)}` }, visible(t.name))));
 	picker.value = state.trace;
 	if (!summary) {
 		clear(quality);
@@ -57,19 +65,27 @@ function drawHead(): void {
 	}
 	const s = summary;
 	document.title = `${base(s.program)} – Tidemark`;
+	clear(quality, ...facts(s).map(([text, help, bad]) => explain(h("span", { class: "badge" + (bad ? " bad" : "") }, text), () => [help])), lostBadge);
+	if (!s.complete && !isSaved)
+		quality.append(h("button", { class: "badge live" + (state.follow ? " on" : ""), "aria-pressed": String(state.follow), title: "the file is still being written: move with its end", onclick: () => go({ follow: !state.follow }, false) }, state.follow ? "● following" : "○ follow"));
+}
+
+/** What one must know before one believes the figures: text, explanation, whether it is bad. */
+function facts(s: Summary): Array<[string, string, boolean]> {
 	const unnamed = s.unnamed_percent;
-	const parts: Array<[string, string, boolean]> = [
-		[s.mode, "every event was recorded", s.mode !== "exact"],
+	const out: Array<[string, string, boolean]> = [
+		[s.mode, s.mode === "exact" ? "every allocation and free was recorded" : "figures are estimates from a sample; docs/figures.md says how good they are", s.mode !== "exact"],
 		[`${count(s.lost_events)} lost`, "events that could not be recorded", s.lost_events > 0],
-		[`${unnamed < 0.05 ? "0" : unnamed.toFixed(1)} % unnamed`, "frames without a function's name; 'tidemark report --symbols' says what to do", unnamed > 5],
-		[ending(s), "how the recording ended", s.complete && s.end !== "exit" && s.end !== "exec"],
+		[`${unnamed < 0.05 ? "0" : unnamed.toFixed(1)} % unnamed`, "share of frames without a function's name; 'tidemark report --symbols' says which files lack names, and what to do", unnamed > 5],
 	];
+	if (s.source === "attach")
+		out.push([`attached ${s.start_time ? clock(Date.parse(s.start_time)) : ""}`, `The program ran before: what it had allocated by then is not known. ${count(s.freed_older)} frees were of such older blocks.`, false]);
+	else if (s.source.startsWith("import:")) out.push([`from ${visible(s.source.slice(7))}`, "read from another tool's file: views that its data cannot fill say so", false]);
 	if (s.rss && s.rss.explained_percent !== null && s.rss.explained_percent !== undefined)
-		parts.push([`${s.rss.explained_percent} % of RSS explained`, String(s.rss.cause ?? "how much of the anonymous resident memory the recorded blocks explain"), Number(s.rss.explained_percent) < 50]);
-	if (s.warning) parts.push(["damaged", s.warning, true]);
-	clear(quality, ...parts.map(([text, title, bad]) => h("span", { class: "badge" + (bad ? " bad" : ""), title }, text)));
-	if (!s.complete)
-		quality.append(h("button", { class: "badge live" + (state.follow ? " on" : ""), title: "the file is still being written", onclick: () => go({ follow: !state.follow }, false) }, state.follow ? "● following" : "○ follow"));
+		out.push([`${s.rss.explained_percent} % of RSS explained`, String(s.rss.cause ?? "how much of the anonymous resident memory the recorded blocks explain"), Number(s.rss.explained_percent) < 50]);
+	if (s.warning) out.push(["damaged", visible(s.warning), true]);
+	out.push([ending(s), `how the recording ended, after ${duration(s.duration_ns)}` + (s.note ? ": " + visible(s.note) : ""), s.complete && !["exit", "exec", "detached", "stopped"].includes(s.end)]);
+	return out;
 }
 
 function ending(s: Summary): string {
@@ -94,28 +110,22 @@ async function drawView(): Promise<void> {
 	}
 	shown = view;
 	help.textContent = view.name === "overview" ? "" : view.help;
+	drawer.draw();
 	if (summary) await view.draw(main);
 }
 
-/** Reads the trace's summary, with progress while the server reads the file. */
+/** Reads the trace's summary; how far the server is comes as news meanwhile. */
 async function loadTrace(): Promise<void> {
 	const id = state.trace;
-	const watch = isSaved ? 0 : setInterval(async () => {
-		const now = await status(id).catch(() => null);
-		if (now?.state === "loading" && state.trace === id)
-			clear(main, h("div", { class: "empty" }, h("div", {}, `Reading the trace: ${count(now.done_events)} of ${count(now.total_events)} events`),
-				h("progress", { max: Math.max(1, now.total_events), value: now.done_events }),
-				h("div", {}, h("button", { onclick: () => void status(id, true) }, "cancel"))));
-	}, 300);
+	live.watch(id);
 	try {
 		summary = await ask<Summary>("summary", "summary");
 	} catch (error) {
+		if (isCancelled(error)) return;
 		summary = null;
-		if (error instanceof ApiError)
-			clear(main, h("div", { class: "empty" }, h("div", {}, error.message), h("button", { onclick: () => void loadTrace() }, "try again")));
+		drawHead();
+		clear(main, h("div", { class: "empty" }, h("div", {}, error instanceof ApiError ? error.message : String(error)), h("button", { onclick: () => void loadTrace() }, "try again")));
 		return;
-	} finally {
-		clearInterval(watch);
 	}
 	if (state.trace !== id) return;
 	drawHead();
@@ -123,21 +133,85 @@ async function loadTrace(): Promise<void> {
 	await drawView();
 }
 
-/** A file that grows: the page moves with it until something is selected. */
-async function follow(): Promise<void> {
-	if (document.hidden) return;
-	const before = traces.length;
+function showReading(news: FileNews): void {
+	const known = news.total_events > 0;
+	clear(main, h("div", { class: "empty" }, h("div", {}, known ? `Reading the trace: ${count(news.done_events)} of ${count(news.total_events)} events` : "Opening the trace…"),
+		h("progress", known ? { max: news.total_events, value: news.done_events } : {}),
+		h("div", {}, h("button", { onclick: () => void status(state.trace, true) }, "cancel"))));
+}
+
+let seen = ""; // the state of the file that is drawn
+let busy = false, again = false;
+
+/** The file has changed, or is being read. A file that grows moves the page until something is selected. */
+async function onFile(news: FileNews): Promise<void> {
+	if (news.id !== state.trace) return;
+	if (news.state === "loading" && !summary) showReading(news);
+	const now = `${news.file_bytes} ${news.changed_unix_ns}`;
+	const first = seen === "" || !seen.startsWith(news.id);
+	if (seen === `${news.id} ${now}`) return;
+	seen = `${news.id} ${now}`;
+	if (!first && (state.follow || summary?.complete)) await update();
+}
+
+/** Asks for all anew, one round at a time. */
+async function update(): Promise<void> {
+	if (busy) {
+		again = true;
+		return;
+	}
+	busy = true;
+	do {
+		again = false;
+		forget();
+		const version = summary?.version;
+		const now = await ask<Summary>("summary", "summary").catch(() => null);
+		if (now && now.version !== version) {
+			summary = now;
+			drawHead();
+			await strip.load(summary);
+			await drawView();
+			drawer.refresh();
+		} else if (now) {
+			/* The server reads a growing file at most twice a second: what it said is not yet new. */
+			await new Promise((done) => setTimeout(done, 600));
+			again = !now.complete || again;
+		}
+	} while (again && !document.hidden && state.follow && summary && !summary.complete);
+	busy = false;
+}
+
+async function refreshList(): Promise<void> {
+	const before = JSON.stringify(traces.map((t) => t.id));
 	traces = (await list().catch(() => ({ traces }))).traces;
-	if (traces.length !== before) drawHead();
-	if (!summary || summary.complete || !state.follow) return;
+	if (JSON.stringify(traces.map((t) => t.id)) === before) return;
+	drawHead();
+	nextPiece();
+}
+
+/** A recording that goes on in another file (rotation): the page goes with it. */
+function nextPiece(): void {
+	const stem = (name: string) => name.replace(/\.tide$/, "").replace(/[.-]\d+$/, "");
+	const here = traces.find((t) => t.id === state.trace), newest = traces[0];
+	if (here && newest && state.follow && state.from === null && newest.id !== here.id && stem(newest.name) === stem(here.name) && newest.changed_unix_ns > here.changed_unix_ns)
+		go({ trace: newest.id }, false);
+}
+
+function setLost(lost: boolean): void {
+	lostBadge.hidden = !lost;
+}
+
+/** The server is there again, maybe another one with other facts. */
+async function onBack(): Promise<void> {
+	setLost(false);
+	traces = (await list().catch(() => ({ traces }))).traces;
 	forget();
-	const version = summary.version;
-	summary = await ask<Summary>("summary", "summary").catch(() => summary);
-	if (summary && summary.version !== version) {
+	if (summary) {
+		summary = await ask<Summary>("summary", "summary").catch(() => summary);
 		drawHead();
 		await strip.load(summary);
 		await drawView();
-	}
+	} else await loadTrace();
 }
 
 function key(event: KeyboardEvent): void {
@@ -146,8 +220,11 @@ function key(event: KeyboardEvent): void {
 		if (target.matches("input, select")) target.blur();
 		else if (helpBox.open) helpBox.close();
 		else if (state.path) go({ path: state.path.split(".").slice(0, -1).join(".") });
+		else if (state.pivot) go({ pivot: "" });
 		else if (state.search) go({ search: "" });
+		else if (state.zoomFrom !== null || state.zoomTo !== null) go({ zoomFrom: null, zoomTo: null });
 		else if (state.from !== null || state.to !== null) go({ from: null, to: null });
+		else if (state.fn) go({ fn: "" }, false);
 		return;
 	}
 	if (target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -158,23 +235,26 @@ function key(event: KeyboardEvent): void {
 		if (search) search.focus();
 		else bar.focusFilter();
 	} else if (number >= 0 && number < views.length && event.key.length === 1 && /[0-9]/.test(event.key)) go({ view: views[number]!.name });
+	else if (event.key === "z" && (state.from !== null || state.zoomFrom !== null)) strip.zoom();
 	else if (event.key === "z" && state.fn) go({ view: "flame", search: state.fn });
+	else if (event.key === "p" && state.fn) go({ view: "flame", pivot: state.fn, path: "" });
+	else if (event.key === "e") exportMenu.button.click();
 	else return;
 	event.preventDefault();
 }
 
 const helpBox = h("dialog", { class: "help" }, h("h2", {}, "Keys"), h("dl", {},
-	...[["1 … 9, 0", "views"], ["/", "search"], ["Enter, f", "zoom into the box (flame graph)"], ["p", "pivot: callers and callees of the box"], ["arrows", "move in flame graph, tables and timeline"],
-		["z", "find the selected function in the flame graph"], ["Esc", "back: zoom, search, range"], ["?", "this"]].flatMap(([k, t]) => [h("dt", {}, h("kbd", {}, k!)), h("dd", {}, t!)])),
+	...[["1 … 9, 0", "views"], ["/", "search"], ["Enter, f", "zoom into the box (flame graph)"], ["p", "pivot: callers above, callees below the selected function"], ["e", "export"], ["arrows", "move in flame graph, tables and timeline"],
+		["z", "zoom the timeline to the selected range, or find the selected function in the flame graph"], ["Ctrl + wheel, Shift + wheel", "stretch and move the flame graph"], ["Esc", "back: zoom, pivot, search, range"], ["?", "this"]].flatMap(([k, t]) => [h("dt", {}, h("kbd", {}, k!)), h("dd", {}, t!)])),
 h("form", { method: "dialog" }, h("button", {}, "close")));
 
 async function start(): Promise<void> {
 	const dark = matchMedia("(prefers-color-scheme: dark)");
 	const adapt = () => { setDark(dark.matches); strip.draw(); void drawView(); };
 	setDark(dark.matches);
-	document.body.append(frame, helpBox);
-	frame.append(h("header", {}, h("a", { class: "brand", href: isSaved ? "?" : "/" }, isSaved ? null : h("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), "tidemark"), picker, quality,
-		h("button", { class: "small", title: "Keys (?)", onclick: () => helpBox.showModal() }, "?")), strip.element, bar.element, tabs, help, main);
+	document.body.append(frame, helpBox, exportMenu.dialog);
+	frame.append(h("header", {}, h("a", { class: "brand", href: isSaved ? "?" : "/" }, isSaved ? null : h("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), "tidemark"), picker, quality, exportMenu.button,
+		h("button", { class: "small", title: "Keys (?)", onclick: () => helpBox.showModal() }, "?")), strip.element, bar.element, tabs, help, h("div", { class: "stage" }, main, drawer.element));
 	try {
 		traces = (await list()).traces;
 	} catch (error) {
@@ -184,13 +264,17 @@ async function start(): Promise<void> {
 	if (!traces.length) {
 		strip.element.hidden = bar.element.hidden = tabs.hidden = true;
 		clear(main, h("div", { class: "empty" }, h("p", {}, "No traces here yet."), h("p", {}, "Record one: ", h("code", {}, "tidemark run PROGRAM"), ". It appears here by itself.")));
-		setInterval(async () => { if ((await list()).traces.length) location.reload(); }, 2000);
+		const waiting = new Live({ onTraces: async () => { if ((await list()).traces.length) location.reload(); }, onFile: () => {}, onLost: () => {}, onBack: () => {} });
+		waiting.watch("last");
 		return;
 	}
 	if (!traces.some((t) => t.id === state.trace)) go({ trace: traces[0]!.id }, false);
 	onChange((before) => {
 		drawTabs();
-		if (before.trace !== state.trace) void loadTrace();
+		if (before.trace !== state.trace) {
+			summary = null;
+			void loadTrace();
+		}
 		else {
 			drawHead();
 			void drawView();
@@ -198,9 +282,9 @@ async function start(): Promise<void> {
 	});
 	dark.addEventListener("change", adapt);
 	addEventListener("keydown", key);
+	addEventListener("visibilitychange", () => { if (!document.hidden && summary && !summary.complete && state.follow) void update(); });
 	drawTabs();
 	await loadTrace();
-	if (!isSaved) setInterval(() => void follow(), 1000);
 }
 
 void start();

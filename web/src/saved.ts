@@ -11,7 +11,7 @@ const answers: Record<string, unknown> | null = element ? JSON.parse(element.tex
 export const isSaved = answers !== null;
 
 function keyOf(what: string, params: Params): string | null {
-	if (params.from || params.to || params.filter || params.fold || params.path || params.lines || params.search) return null;
+	if (params.from || params.to || params.filter || params.fold || params.path || params.pivot || params.search || params.fine || params.mode === "held" || (params.merge && params.merge !== "function")) return null;
 	switch (what) {
 		case "timeline": return params.top ? `timeline by=${params.by}` : "timeline";
 		case "tree": return `tree direction=${params.direction} order=${params.order}`;

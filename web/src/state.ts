@@ -7,6 +7,7 @@ export const modes = {
 	live: { title: "live at the end of the range", help: "what was live at the end of the range; of a whole run: unfreed. Unfreed is not a leak", bytes: "unfreed_bytes", blocks: "unfreed_allocations" },
 	allocated: { title: "allocated in the range", help: "everything that was allocated in the range, freed since or not", bytes: "allocated_bytes", blocks: "allocations" },
 	surviving: { title: "allocated and still live", help: "allocated in the range and live at its end", bytes: "surviving_bytes", blocks: "surviving_allocations" },
+	held: { title: "held over time", help: "the size of each block times how long it was held within the range: what memory costs, not how often", bytes: "allocated_bytes", blocks: "allocations" },
 	freed: { title: "freed in the range", help: "what was freed in the range, by the stack that had allocated it", bytes: "freed_bytes", blocks: "frees" },
 } as const;
 export type Mode = keyof typeof modes;
@@ -25,7 +26,13 @@ export interface State {
 	fold: string; // kinds, separated by commas
 	fn: string; // the selected function
 	direction: "top_down" | "bottom_up";
-	lines: boolean;
+	merge: "function" | "line" | "module";
+	pivot: string; // a function: who calls it above, what it calls below
+	zoomFrom: number | null; // ns: the part of the run that the timeline shows
+	zoomTo: number | null;
+	sites: boolean; // the timeline is stacked by site
+	fine: boolean; // sizes in eighths of a doubling
+	change: string; // which rows of a diff
 	path: string; // node keys: what a flame graph or tree is zoomed to
 	search: string;
 	group: string;
@@ -40,7 +47,7 @@ export interface State {
 
 const initial: State = {
 	trace: "", view: "overview", from: null, to: null, mode: "peak", cost: "bytes", filter: "", fold: "", fn: "",
-	direction: "top_down", lines: false, path: "", search: "", group: "function", sort: "", file: "", line: 0, with: "",
+	direction: "top_down", merge: "function", pivot: "", zoomFrom: null, zoomTo: null, sites: false, fine: false, change: "", path: "", search: "", group: "function", sort: "", file: "", line: 0, with: "",
 	baseFrom: null, baseTo: null, follow: true,
 };
 
@@ -52,7 +59,7 @@ function read(): State {
 	for (const [name, text] of new URLSearchParams(location.search)) {
 		if (!(name in initial)) continue;
 		const like = initial[name as keyof State];
-		if (name === "from" || name === "to" || name === "baseFrom" || name === "baseTo") {
+		if (["from", "to", "baseFrom", "baseTo", "zoomFrom", "zoomTo"].includes(name)) {
 			const value = Number(text);
 			if (Number.isFinite(value) && value >= 0) found[name] = value;
 		} else if (typeof like === "boolean") found[name] = text === "1";
@@ -61,6 +68,8 @@ function read(): State {
 	}
 	if (!((found.mode as string) in modes)) found.mode = initial.mode;
 	if (!((found.cost as string) in costs)) found.cost = initial.cost;
+	if (!["function", "line", "module"].includes(found.merge as string)) found.merge = initial.merge;
+	if (found.direction !== "bottom_up") found.direction = "top_down";
 	return found as unknown as State;
 }
 
@@ -98,8 +107,8 @@ addEventListener("popstate", () => {
 
 /** The figure that the present mode and cost stand for, as the server calls it. */
 export function figure(of: State = state): string {
-	if (of.cost === "temporary") return "temporary_allocations";
-	return modes[of.mode][of.cost];
+	if (of.cost === "temporary" && of.mode !== "held") return "temporary_allocations";
+	return modes[of.mode][of.cost === "bytes" ? "bytes" : "blocks"];
 }
 
 export function isBytes(of: State = state): boolean {

@@ -2,12 +2,14 @@
 // Flat: functions (or lines, packages, modules, allocators) beside each other, and
 // the callers, callees and lines of the selected one.
 import { ask, type FigureRow, type Figures, type Row, selection, type Table } from "../api";
-import { clear, download, h } from "../dom";
-import { bytes, count, percent } from "../format";
+import { clear, h } from "../dom";
+import { bytes, count, percent, visible } from "../format";
 import { openSource } from "./source";
 import { VirtualTable } from "../table";
 import { figure, go, modes, state } from "../state";
-import { choice, costTitle, emptyText, exactValue, name, place, say, sayError, value, type View } from "../view";
+import { explain } from "../tip";
+import { transforms } from "../transforms";
+import { choice, costTitle, emptyText, exactValue, type Export, functionTerm, name, place, rowTip, say, sayError, value, type View, workText } from "../view";
 
 interface Detail { functions: FigureRow[]; self: Figures; inclusive: Figures; callers: FigureRow[]; callees: FigureRow[]; lines: FigureRow[] }
 
@@ -25,7 +27,7 @@ export class Functions implements View {
 			...(state.sort ? { sort: state.sort } : {}), ...(state.search ? { search: state.search } : {}) };
 		const asked = JSON.stringify(params) + state.trace;
 		if (asked !== this.drawn || !this.table?.element.isConnected) {
-			if (!this.table?.element.isConnected) say(element, "Loading…");
+			if (!this.table?.element.isConnected) say(element, workText());
 			try {
 				this.answer = await ask<Table>("view", "functions", params);
 			} catch (error) {
@@ -45,28 +47,34 @@ export class Functions implements View {
 		this.table = new VirtualTable<Row>({
 			label: "Functions", empty: emptyText(), sort: state.sort || "figure", onSort: (key) => go({ sort: key === "figure" ? "" : key }, false),
 			onSelect: (row) => row.function && go({ fn: row.function, ...(row.file && row.line ? { file: row.file, line: row.line } : {}) }, false), isSelected: (row) => state.fn !== "" && row.function === state.fn,
+			tip: (row) => [...rowTip(name(row), row.inclusive!, whole, order), h("div", { class: "muted" }, `itself ${value(row.self![order] ?? 0)} ${place(row)}`)],
+			onKey: (key, row) => key === "p" && !!row.function && (go({ view: "flame", pivot: row.function, fn: row.function, path: "" }), true),
 			columns: [
-				{ key: "figure", title: "inclusive", help: costTitle(), number: true, width: "10.5em", sortable: true, share: (r) => (r.inclusive![order] ?? 0) / (whole || 1),
+				{ key: "figure", title: "inclusive", help: costTitle(), number: true, width: "10.5em", sortable: true, raw: (r) => r.inclusive![order] ?? 0, share: (r) => (r.inclusive![order] ?? 0) / (whole || 1),
 					cell: (r) => h("span", { title: exactValue(r.inclusive![order]!) }, `${value(r.inclusive![order]!)}  ${percent(r.inclusive![order]!, whole)}`) },
-				{ key: "self", title: "self", number: true, width: "8em", sortable: true, help: "what it asked for itself", cell: (r) => (r.self![order] ? value(r.self![order]!) : "") },
-				{ key: "blocks", title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em",
+				{ key: "self", title: "self", number: true, width: "8em", sortable: true, raw: (r) => r.self![order] ?? 0, help: "what it asked for itself", cell: (r) => (r.self![order] ? value(r.self![order]!) : "") },
+				{ key: "blocks", title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em", raw: (r) => r.inclusive![state.cost === "bytes" ? pair.blocks : pair.bytes] ?? 0,
 					cell: (r) => (state.cost === "bytes" ? count(r.inclusive![pair.blocks]!) : bytes(r.inclusive![pair.bytes]!)) },
 				{ key: "average", title: "average", number: true, width: "7em", sortable: true, help: "bytes per block",
 					cell: (r) => (r.inclusive![pair.blocks] ? bytes(r.inclusive![pair.bytes]! / r.inclusive![pair.blocks]!) : "") },
-				{ key: "name", title: state.group, sortable: true, cell: (r) => h("span", { title: place(r) || (r.module ?? "") }, name(r)) },
+				{ key: "name", title: state.group, sortable: true, cell: (r) => h("span", {}, name(r)) },
 			],
 		});
 		this.table.set(this.answer!.rows);
 		const split = h("div", { class: "split" }, this.table.element, this.detail);
-		clear(element, this.tools(), split);
+		clear(element, this.tools(), h("nav", { class: "crumbs" }, ...transforms()), split);
 	}
 
 	private tools(): HTMLElement {
 		return h("div", { class: "tools" },
 			choice([["function", "functions"], ["line", "lines"], ["package", "packages"], ["module", "modules"], ["allocator", "allocators"]], state.group, (g) => go({ group: g }), "Group by"),
 			h("input", { type: "search", placeholder: "search ( / )", value: state.search, "aria-label": "Search", onchange: (e: Event) => go({ search: (e.target as HTMLInputElement).value }, false) }),
-			h("span", { class: "muted" }, `${count(this.answer!.count)} rows`),
-			h("button", { class: "small", onclick: () => download("functions.csv", new Blob([this.table!.csv()], { type: "text/csv" })) }, "CSV"));
+			h("span", { class: "muted" }, `${count(this.answer!.count)} rows`));
+	}
+
+	exports(): Export[] {
+		const table = this.table;
+		return table ? [{ name: `${state.group}s.csv`, title: "table (CSV)", make: () => table.csv() }, { name: `${state.group}s.json`, title: "table (JSON)", make: () => table.json() }] : [];
 	}
 
 	private async drawDetail(): Promise<void> {
@@ -88,17 +96,18 @@ export class Functions implements View {
 				const bar = h("span", { class: "bar" });
 				bar.style.width = (whole ? (row[order]! / whole) * 100 : 0) + "%";
 				const text = byLine ? place(row) || "line unknown" : row.function || row.module ? name(row) : nobody;
-				return h("button", { class: "top-row", title: `${text}\n${exactValue(row[order]!)}`, onclick: () => {
+				return explain(h("button", { class: "top-row", onclick: () => {
 						if (byLine && row.file) openSource(row.file, row.line);
 						else if (row.function) go({ fn: row.function });
 					} },
-					bar, h("span", { class: "top-name" }, text), h("span", { class: "top-value" }, value(row[order]!), h("span", { class: "muted" }, " " + percent(row[order]!, whole))));
+					bar, h("span", { class: "top-name" }, text), h("span", { class: "top-value" }, value(row[order]!), h("span", { class: "muted" }, " " + percent(row[order]!, whole)))), () => rowTip(text, row, whole, order));
 			}));
 		clear(this.detail,
-			h("h2", { title: state.fn }, state.fn),
+			h("h2", {}, visible(state.fn)),
 			h("p", {}, `${value(whole)} inclusive, ${value(found.self[order] ?? 0)} itself`),
-			h("p", {}, h("button", { onclick: () => go({ view: "flame", filter: addTerm(`function:"${state.fn.replaceAll('"', "")}"`), path: "" }) }, "only paths through it"),
-				" ", h("button", { onclick: () => go({ view: "blocks", filter: addTerm(`function:"${state.fn.replaceAll('"', "")}"`) }) }, "its blocks")),
+			h("p", { class: "drawer-ways" }, h("button", { class: "small", onclick: () => go({ view: "flame", pivot: state.fn, path: "" }) }, "pivot"),
+				h("button", { class: "small", onclick: () => go({ view: "flame", filter: addTerm(functionTerm(state.fn)), path: "" }) }, "only paths through it"),
+				h("button", { class: "small", onclick: () => go({ view: "blocks", filter: addTerm(functionTerm(state.fn)) }) }, "its blocks")),
 			block("Callers", found.callers, "nobody: the stack begins here"),
 			block("Callees", found.callees, "itself: it called the allocator"),
 			block("Lines", found.lines, "", true));

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first screen: what holds the memory, in words. Each sentence is computed,
 // has its number, and leads to its view; with nothing to say it is left out.
-import { ask, type FigureRow, selection, type Summary, type Table, type Timeline } from "../api";
-import { clear, h } from "../dom";
-import { bytes, count, duration, exact, percent } from "../format";
+import { ask, type FigureRow, isCancelled, selection, type Summary, type Table, type Timeline } from "../api";
+import { type Child, clear, h } from "../dom";
+import { bytes, count, duration, exact, percent, visible } from "../format";
 import { go, type Mode, state, type State } from "../state";
-import { name, sayError, type View } from "../view";
+import { explain } from "../tip";
+import { type Export, name, sayError, type View } from "../view";
 
 export class Overview implements View {
 	name = "overview";
 	title = "Overview";
 	help = "What holds the memory, and who asked for it.";
+
+	private tables: Record<string, Table> = {};
 
 	constructor(private summary: () => Summary | null) {}
 
@@ -21,20 +24,30 @@ export class Overview implements View {
 		const words = h("div", { class: "words" });
 		const tops = h("div", { class: "tops" });
 		page.append(headline(summary), words, tops);
-		clear(element, page);
+		/* Nothing jumps when the same comes anew. */
+		if (!element.querySelector(".overview")) clear(element, page);
 		try {
 			const [peak, live, made, temporary] = await Promise.all([
 				top("peak", "peak_bytes"), top("live", "unfreed_bytes"), top("allocated", "allocations"), top("allocated", "temporary_allocations")]);
 			const timeline = await ask<Timeline>("overview-time", "timeline", { points: 120 });
+			if (state.view !== this.name) return;
+			this.tables = { peak, unfreed: live, allocations: made, temporary };
 			put(words, sentences(summary, peak, live, temporary, timeline));
 			tops.append(
 				card("Peak", "live when the heap was largest", peak, "peak_bytes", bytes, { mode: "peak", cost: "bytes" }),
 				card(summary.source === "attach" ? "Live at detach" : "Unfreed", "live at the end; unfreed is not a leak", live, "unfreed_bytes", bytes, { mode: "live", cost: "bytes" }),
 				card("Allocations", "how often memory was asked for", made, "allocations", count, { mode: "allocated", cost: "blocks" }),
 				card("Temporary", "freed by the very next step of their thread", temporary, "temporary_allocations", count, { mode: "allocated", cost: "temporary" }));
+			clear(element, page);
 		} catch (error) {
+			if (isCancelled(error)) return;
 			sayError(tops, error);
+			clear(element, page);
 		}
+	}
+
+	exports(): Export[] {
+		return [{ name: "overview.json", title: "figures and top sites (JSON)", make: () => new Blob([JSON.stringify({ summary: this.summary(), ...this.tables }, null, "\t")], { type: "application/json" }) }];
 	}
 }
 
@@ -48,8 +61,8 @@ function put(words: HTMLElement, list: Node[]): void {
 }
 
 function figureBox(title: string, big: string, small: string, help: string): HTMLElement {
-	return h("div", { class: "figure", title: help }, h("div", { class: "figure-title" }, title), h("div", { class: "figure-big" }, big),
-		h("div", { class: "muted" }, small));
+	return explain(h("div", { class: "figure" }, h("div", { class: "figure-title" }, title), h("div", { class: "figure-big" }, big),
+		h("div", { class: "muted" }, small)), () => [h("b", {}, title), h("div", {}, help)]);
 }
 
 function headline(s: Summary): HTMLElement {
@@ -57,10 +70,11 @@ function headline(s: Summary): HTMLElement {
 	return h("div", { class: "figures" },
 		figureBox("Peak heap", bytes(s.peak_bytes), `after ${duration(s.peak_time_ns)}`, exact(s.peak_bytes) + " bytes: the largest sum of live sizes"),
 		figureBox(s.source === "attach" ? "Live at detach" : "Live at end", bytes(s.unfreed_bytes), `${count(s.unfreed_allocations)} blocks`, exact(s.unfreed_bytes) + " bytes were not freed; that alone is no leak"),
-		figureBox("Allocations", count(s.allocations), `${bytes(s.allocated_bytes)} in all`, exact(s.allocations) + " calls"),
+		figureBox("Allocations", count(s.allocations), `${bytes(s.allocated_bytes)} in all`, exact(s.allocations) + " calls that asked for memory, " + (s.allocations ? bytes(s.allocated_bytes / s.allocations) : "0 B") + " on average"),
 		figureBox("Temporary", temporary, `${count(s.temporary_allocations)} allocations`, "freed by the very next heap event of their thread"),
-		figureBox("Peak RSS", s.peak_rss_bytes ? bytes(s.peak_rss_bytes) : "–", s.rss && s.rss.explained_percent !== null ? `${s.rss.explained_percent} % of it explained` : "resident memory", "sampled from outside"),
-		figureBox("Duration", duration(s.duration_ns), `${s.threads} ${s.threads === 1 ? "thread" : "threads"}`, s.command ?? ""));
+		figureBox("Peak RSS", s.peak_rss_bytes ? bytes(s.peak_rss_bytes) : "–", s.rss && s.rss.explained_percent !== null ? `${s.rss.explained_percent} % of it explained` : "resident memory", "the largest resident set, sampled from outside; what is not explained is the allocator's reserve, code, stacks, and memory that other ways asked for"),
+		figureBox("Duration", duration(s.duration_ns), `${s.threads} ${s.threads === 1 ? "thread" : "threads"}`, visible(s.command ?? "")),
+		figureBox("Lost events", count(s.lost_events), s.lost_events ? "the figures are too low" : `of ${count(s.events)}`, s.lost_events ? "so many could not be recorded; docs/limits.md says when that happens" : "every allocation and free is in these figures"));
 }
 
 function link(text: string, to: Partial<State>): Node {
@@ -111,14 +125,21 @@ function sentences(s: Summary, peak: Table, live: Table, temporary: Table, t: Ti
 	return out;
 }
 
+function cardTip(row: FigureRow, key: string, whole: number): Child[] {
+	const [sum, blocks] = key === "peak_bytes" ? [row.peak_bytes!, row.peak_allocations!] : key === "unfreed_bytes" ? [row.unfreed_bytes!, row.unfreed_allocations!] : [row.allocated_bytes!, row.allocations!];
+	return [h("b", {}, name(row)), h("div", {}, `${exact(row[key]!)} · ${percent(row[key]!, whole)} of the whole`),
+		h("div", {}, `${bytes(sum)} in ${count(blocks)} blocks` + (blocks ? `, ${bytes(sum / blocks)} on average` : "")),
+		h("div", { class: "muted" }, `${count(row.allocations!)} allocations in all, ${count(row.temporary_allocations!)} temporary`)];
+}
+
 function card(title: string, help: string, table: Table, key: string, unit: (n: number) => string, to: Partial<State>): HTMLElement {
 	const whole = table.totals[key] ?? 0;
 	const rows = (table.rows as FigureRow[]).map((row) => {
 		const bar = h("span", { class: "bar" });
 		bar.style.width = (whole ? (row[key]! / whole) * 100 : 0) + "%";
-		return h("button", { class: "top-row", title: `${row.function ?? ""}\n${exact(row[key]!)} · ${percent(row[key]!, whole)}`,
+		return explain(h("button", { class: "top-row",
 			onclick: () => go({ ...to, view: "flame", direction: "bottom_up", fn: row.function ?? "", search: row.function ?? "", path: "" }) },
-		bar, h("span", { class: "top-name" }, name(row)), h("span", { class: "top-value" }, `${unit(row[key]!)}`, h("span", { class: "muted" }, ` ${percent(row[key]!, whole)}`)));
+		bar, h("span", { class: "top-name" }, name(row)), h("span", { class: "top-value" }, `${unit(row[key]!)}`, h("span", { class: "muted" }, ` ${percent(row[key]!, whole)}`))), () => cardTip(row, key, whole));
 	});
 	return h("section", { class: "card" }, h("h2", {}, h("button", { class: "plain", onclick: () => go({ ...to, view: "flame", search: "" }) }, title), h("small", { class: "muted" }, help)),
 		...(rows.length ? rows : [h("div", { class: "empty" }, state.filter ? "Nothing matches the filter." : "None.")]));

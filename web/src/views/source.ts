@@ -2,9 +2,10 @@
 // A source file, each line with what it costs; where the text is not at hand, the lines alone.
 import { ask, type Found, selection } from "../api";
 import { clear, h } from "../dom";
-import { base, percent } from "../format";
+import { base, percent, visible } from "../format";
 import { figure, go, state } from "../state";
-import { costTitle, exactValue, say, sayError, value, type View } from "../view";
+import { explain } from "../tip";
+import { costTitle, exactValue, type Export, say, sayError, value, type View } from "../view";
 
 interface Line { line: number; function: string | null; self: number; inclusive: number }
 interface Answer extends Found {
@@ -47,16 +48,22 @@ export class Source implements View {
 			const cost = costs.get(line);
 			const bar = h("span", { class: "bar" });
 			bar.style.width = cost ? (cost.inclusive / most) * 100 + "%" : "0";
-			return h("div", { class: "source-line" + (cost ? " hot" : ""), id: "line-" + line,
-				title: cost ? `${exactValue(cost.inclusive)}, ${percent(cost.inclusive, whole)}; itself ${value(cost.self)}` : "" },
+			const row = h("div", { class: "source-line" + (cost ? " hot" : ""), id: "line-" + line },
 			h("span", { class: "num source-cost" }, bar, h("span", {}, cost?.inclusive ? value(cost.inclusive) : "")),
 			h("span", { class: "num muted" }, this.number(a, line)), h("code", {}, text || " "));
+			return cost ? explain(row, () => [h("b", {}, `${base(a.file)}:${line} ${visible(cost.function ?? "")}`), h("div", {}, `${value(cost.inclusive)} · ${percent(cost.inclusive, whole)}, itself ${value(cost.self)}`),
+				h("div", { class: "muted" }, exactValue(cost.inclusive))]) : row;
 		});
 		clear(element, h("h2", {}, base(a.file), h("small", { class: "muted" }, a.found ?? a.file), h("small", { class: "muted" }, costTitle())),
 			a.problem && h("p", { class: "muted" }, a.problem), h("div", { class: "source" }, ...rows));
 		const first = [...costs.values()].sort((p, q) => q.inclusive - p.inclusive)[0];
 		const at = state.line || first?.line;
 		if (at) element.querySelector("#line-" + at)?.scrollIntoView({ block: "center" });
+	}
+
+	exports(): Export[] {
+		const answer = this.drawn;
+		return answer ? [{ name: base(answer.file) + ".json", title: "lines with their figures (JSON)", make: () => new Blob([JSON.stringify(answer, null, "\t")], { type: "application/json" }) }] : [];
 	}
 
 	/** The number of a line leads into the editor. */
