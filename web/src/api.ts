@@ -33,6 +33,8 @@ export interface Timeline {
 	from_ns: number; to_ns: number; start_ns: number[]; end_ns: number[]; live_bytes: number[]; live_blocks: number[];
 	min_live_bytes: number[]; max_live_bytes: number[]; allocations: number[]; allocated_bytes: number[];
 	frees: number[]; freed_bytes: number[]; temporary: number[]; mapped_bytes: number[]; rss_bytes: number[];
+	marks?: Array<{ time_ns: number; name: string }>; pauses?: Array<{ start_ns: number; end_ns: number }>;
+	modes?: Array<{ time_ns: number; name: string }>;
 	sites: Array<{ function: string | null; module: string; live_bytes: number[]; live_blocks: number[];
 		allocations: number[]; temporary: number[] }>;
 }
@@ -47,8 +49,8 @@ export interface Tree extends Found {
 	order: string; frames: Frame[]; frame: number[]; key: number[]; parent: number[]; left_out: number[];
 	value: number[]; self: number[]; other: number[];
 }
-/** Named moments, pauses and changes of mode, by time. */
-export interface Marks { marks: Array<{ time_ns: number; kind: string; name: string }> }
+/** A named moment, or one at which recording was paused, went on, or changed its mode. */
+export interface Mark { time_ns: number; kind: "mark" | "pause" | "resume" | "mode"; name: string }
 export interface Bucket { least: number; most: number; count: number; sites: Array<{ function: string | null; count: number }> }
 
 const kept = new Map<string, unknown>();

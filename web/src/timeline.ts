@@ -2,7 +2,7 @@
 // The strip at the top: live bytes and RSS, below them how often memory is asked for;
 // marks, pauses and changes of mode. Dragging selects a range, a click a moment; ends
 // snap to marks; every view follows. It can be zoomed, and stacked by site.
-import { ask, isCancelled, type Marks, type Summary, type Timeline } from "./api";
+import { ask, isCancelled, type Mark, type Summary, type Timeline } from "./api";
 import { type ChartData, drawOn, type Layout, pointAt, type Series, timeOf, xOf, yOf } from "./chart";
 import { type Child, clear, color, fitCanvas, h } from "./dom";
 import { bytes, clock, count, moment, visible } from "./format";
@@ -25,7 +25,7 @@ export class TimelineStrip {
 	private zoomButton = h("button", { class: "small", onclick: () => this.zoom() });
 	private data: ChartData | null = null;
 	private answer: Timeline | null = null;
-	private marks: Marks["marks"] = [];
+	private marks: Mark[] = [];
 	private box: Layout | null = null;
 	private summary: Summary | null = null;
 	private drag: { from: number; to: number } | null = null;
@@ -58,10 +58,8 @@ export class TimelineStrip {
 		if (state.zoomTo !== null) params.to = state.zoomTo / 1e9 + "s";
 		if (state.sites) Object.assign(params, { top: 6, by: "peak" });
 		try {
-			const [answer, marks] = await Promise.all([ask<Timeline>("strip", "timeline", params),
-				ask<Marks>("marks", "marks").catch(() => ({ marks: [] }))]);
-			this.answer = answer;
-			this.marks = marks.marks;
+			this.answer = await ask<Timeline>("strip", "timeline", params);
+			this.marks = marksOf(this.answer);
 		} catch (error) {
 			if (!isCancelled(error)) this.note.textContent = String((error as Error).message);
 			return;
@@ -332,6 +330,17 @@ export class TimelineStrip {
 	}
 }
 
-function markText(mark: Marks["marks"][0]): string {
+/** All that can be an end of a range, by time. */
+function marksOf(a: Timeline): Mark[] {
+	const marks: Mark[] = (a.marks ?? []).map((m) => ({ ...m, kind: "mark" }));
+	for (const mode of a.modes ?? []) marks.push({ ...mode, kind: "mode" });
+	for (const pause of a.pauses ?? []) {
+		marks.push({ time_ns: pause.start_ns, kind: "pause", name: "" });
+		if (pause.end_ns < a.to_ns) marks.push({ time_ns: pause.end_ns, kind: "resume", name: "" });
+	}
+	return marks.sort((p, q) => p.time_ns - q.time_ns);
+}
+
+function markText(mark: Mark): string {
 	return visible(mark.kind === "mark" ? mark.name : mark.name ? `${mark.kind}: ${mark.name}` : mark.kind);
 }

@@ -391,6 +391,8 @@ def documented(t):
             item = "collapsed" if "/export/" in one["path"] else samples["{item}"]
             path = one["path"].replace("{trace}", "last").replace("{item}", item)
             query = [text for end, text in needed.items() if path.endswith(end)]
+            if path.endswith("/events"):  # has no end: served/events reads it
+                continue
             status, headers, body = server.request(path + "?" + "&".join(query))
             t.equal(f"{path}: status", status, 200)
             (kind, described), = get["responses"]["200"]["content"].items()
