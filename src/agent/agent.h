@@ -125,6 +125,8 @@ struct agent_fixed {
 	_Atomic uint32_t redirect_due;  /* atomic: something was loaded since */
 	uint32_t follow_fork;           /* set once in init */
 	uint32_t no_maps;               /* set once in init */
+	uint32_t injected; /* set once: mapped by a tracer (attach.c); the loader does not know us
+			    */
 };
 
 extern struct agent agent __attribute__((visibility("hidden")));
@@ -167,6 +169,13 @@ static inline uint64_t read_tsc(void)
 /* Initialises if that has not been tried in this process. True: recording is on. Resolves the real
  * functions first. */
 bool agent_start(void);
+/*
+ * Everything a session needs once agent.map is there. Also for the next session
+ * in the same process: then memory and lanes are used again where they are.
+ */
+bool session_begin(void);
+/* Where the loader's list is, for a process that runs already. Before the first session_begin(). */
+void session_scope(const struct elf_auxv *auxv);
 
 /* ---- arena.c: private memory, bounded, never the target's heap ---- */
 

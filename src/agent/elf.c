@@ -186,7 +186,7 @@ bool elf_scope_init(struct elf_scope *ret, const struct elf_auxv *auxv, const vo
 	}
 	if (!ret->debug)
 		return false;
-	ret->self = find_self(ret->debug, (uintptr_t)own_dynamic);
+	ret->self = own_dynamic ? find_self(ret->debug, (uintptr_t)own_dynamic) : 0;
 	return true;
 }
 

@@ -81,7 +81,8 @@ void elf_auxv_parse(const Elf64_auxv_t *vector, size_t count, struct elf_auxv *r
 
 /*
  * Find the loader's list and our own entry: the one whose l_ld is own_dynamic
- * (pass &_DYNAMIC, hidden). Always fills *ret; false: no list (static program).
+ * (pass &_DYNAMIC, hidden; NULL: do not look). Always fills *ret; false: no list
+ * (static program).
  */
 bool elf_scope_init(struct elf_scope *ret, const struct elf_auxv *auxv, const void *own_dynamic);
 

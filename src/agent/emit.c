@@ -189,9 +189,15 @@ static void hint_collector(void)
 bool emit_refill(struct lane *lane, uint32_t words)
 {
 	struct wire_stream *stream = lane->stream;
-	if (words > WIRE_CHUNK_WORDS ||
+	if (words > WIRE_CHUNK_WORDS || lane->tid == (uint32_t)LANE_NOBODY ||
 	    atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_PASS)
 		return false;
+	/* Nobody reads any more: found out here, not only when all chunks are full. */
+	if (atomic_load_explicit(&agent.map.control->owner, memory_order_relaxed) &
+	    FUTEX_OWNER_DIED) {
+		agent_switch_off(WIRE_OFF_COLLECTOR_DEAD);
+		return false;
+	}
 	/* Not busy while waiting: the collector may need the old chunk to make room. */
 	atomic_store_explicit(&stream->busy, 0, memory_order_release);
 	uint32_t chunk = take_chunk(lane);

@@ -20,6 +20,7 @@
 #include "agent/sys.h"
 
 extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
 struct agent agent;
 struct agent_fixed agent_fixed = {0};
@@ -47,6 +48,12 @@ void real_resolve(void)
 	agent_scope = scope;
 	/* Pairs with the acquire above: two threads may both get here, with equal results. */
 	atomic_store_explicit(&agent_fixed.resolved, 1, memory_order_release);
+}
+
+/* Our own place in the list is not looked for: there is none, and the list may change meanwhile. */
+void session_scope(const struct elf_auxv *auxv)
+{
+	elf_scope_init(&agent_scope, auxv, NULL);
 }
 
 static bool peek(void *ctx, uintptr_t address, void *ret, size_t bytes)
@@ -101,23 +108,58 @@ static bool make_tables(void)
 	agent.slots = agent_map(AGENT_SLOTS * sizeof *agent.slots);
 	if (!agent.slots || !intern_init() || !rows_init())
 		return false;
-	const struct modules_options options = {.scope = &agent_scope,
-						.own_dynamic = (uintptr_t)_DYNAMIC,
-						.map = map_for_modules,
-						.peek = peek,
-						.event = on_module};
+	const struct modules_options options = {
+		.scope = &agent_scope,
+		.own_dynamic = (uintptr_t)_DYNAMIC,
+		.own_image = agent_fixed.injected ? (uintptr_t)__ehdr_start : 0,
+		.map = map_for_modules,
+		.peek = peek,
+		.event = on_module};
 	agent.modules = modules_new(&options);
 	return agent.modules != NULL;
 }
 
-static void first_scan(void)
+/* What is known from a session before is new to this one's collector. */
+static void first_scan(bool again)
 {
 	struct lane *lane = lane_adopt(NULL, thread_pointer());
 	if (!lane)
 		return;
 	lane->agent_sp = (uintptr_t)__builtin_frame_address(0);
+	if (again) {
+		lane->rescanning = true;
+		modules_visit(agent.modules, lane->tid, on_module, NULL);
+		lane->rescanning = false;
+	}
 	rows_rescan(lane, true, 0);
 	lane->agent_sp = 0;
+}
+
+/* Everything stays where it is: a thread may still be on its way out of the session before. */
+static bool renew_tables(void)
+{
+	lanes_renew();
+	return intern_renew();
+}
+
+bool session_begin(void)
+{
+	bool again = agent.slots != NULL, ns = agent.map.options & WIRE_OPT_CLOCK_NS;
+	agent_fixed.follow_fork = (agent.map.options & WIRE_OPT_FOLLOW_FORK) != 0;
+	agent_fixed.no_maps = (agent.map.options & WIRE_OPT_NO_MAPS) != 0;
+	agent_fixed.pid = (uint32_t)sys_getpid();
+	atomic_store(&agent.slow_clock, ns ? AGENT_CLOCK_NS : AGENT_CLOCK_TSC);
+	agent.tid_offset = find_tid_offset();
+	if (!sys_failed(sys_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0)))
+		atomic_store(&agent.map.control->quick_barrier, 1);
+	if (!(again ? renew_tables() : make_tables())) {
+		agent_switch_off(WIRE_OFF_NO_MEMORY);
+		return false;
+	}
+	atomic_fetch_add(&agent.generation, 1);
+	agent.session = read_tsc() | 1;
+	first_scan(again);
+	return true;
 }
 
 /* All or nothing; in the latter case what was mapped stays, unused. */
@@ -128,21 +170,8 @@ static bool begin_session(uint32_t forked)
 		return false;
 	if (!rendezvous(forked, &agent.map))
 		return false;
-	agent_fixed.follow_fork = (agent.map.options & WIRE_OPT_FOLLOW_FORK) != 0;
-	agent_fixed.no_maps = (agent.map.options & WIRE_OPT_NO_MAPS) != 0;
-	agent_fixed.pid = (uint32_t)sys_getpid();
-	if (agent.map.options & WIRE_OPT_CLOCK_NS)
-		atomic_store(&agent.slow_clock, AGENT_CLOCK_NS);
-	agent.tid_offset = find_tid_offset();
-	if (!sys_failed(sys_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0)))
-		atomic_store(&agent.map.control->quick_barrier, 1);
-	if (!make_tables()) {
-		agent_switch_off(WIRE_OFF_NO_MEMORY);
+	if (!session_begin())
 		return false;
-	}
-	atomic_store(&agent.generation, 1);
-	agent.session = read_tsc() | 1;
-	first_scan();
 	if (!forked) /* a child has its parent's slots */
 		redirect_start(&agent_scope);
 	atomic_store(&agent_fixed.was_on, 1);

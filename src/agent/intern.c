@@ -54,15 +54,32 @@ void table_grow_unlock(void)
 	agent_unlock(&agent.grow_lock);
 }
 
+static bool make_marks(void)
+{
+	agent.node_cap_id = intern_make(0, WIRE_MODULE_MARK, WIRE_MARK_NODE_CAP);
+	agent.no_stack_id = intern_make(0, WIRE_MODULE_MARK, WIRE_MARK_NO_STACK);
+	return agent.no_stack_id != 0;
+}
+
 bool intern_init(void)
 {
 	struct agent_table *table = table_new(INTERN_FIRST, 1);
 	if (!table)
 		return false;
 	atomic_store_explicit(&agent.index, table, memory_order_release);
-	agent.node_cap_id = intern_make(0, WIRE_MODULE_MARK, WIRE_MARK_NODE_CAP);
-	agent.no_stack_id = intern_make(0, WIRE_MODULE_MARK, WIRE_MARK_NO_STACK);
-	return agent.no_stack_id != 0;
+	return make_marks();
+}
+
+bool intern_renew(void)
+{
+	struct agent_table *table = atomic_load_explicit(&agent.index, memory_order_acquire);
+	size_t head = AGENT_PAGE - sizeof *table, bytes = table_bytes(table->mask + 1, 1);
+	for (size_t i = 0; i < head / sizeof table->entries[0]; i++)
+		atomic_store_explicit(&table->entries[i], 0, memory_order_relaxed);
+	if (bytes > AGENT_PAGE)
+		sys_madvise((char *)table + AGENT_PAGE, bytes - AGENT_PAGE, MADV_DONTNEED);
+	atomic_store_explicit(&table->used, 0, memory_order_relaxed);
+	return make_marks();
 }
 
 uint32_t intern_make(uint32_t parent, uint32_t module, uint64_t pc)

@@ -49,6 +49,8 @@ uint32_t intern_node(uint64_t hash, uint32_t parent, uint32_t module, uint64_t p
 uint32_t intern_make(uint32_t parent, uint32_t module, uint64_t pc);
 
 bool intern_init(void);
+/* Empty, for a new session's nodes. */
+bool intern_renew(void);
 /* A zeroed table of `entries` (a power of two) times `words`; NULL when there is no memory. */
 struct agent_table *table_new(uint64_t entries, uint32_t words);
 /* Gives the pages of a replaced table back; it stays mapped and reads as empty. */

@@ -10,6 +10,7 @@
 
 #include <linux/prctl.h>
 
+#include "agent/attach.h"
 #include "agent/hook.h"
 #include "agent/memory_ops.h"
 #include "agent/real.h"
@@ -155,6 +156,29 @@ static bool take_over(struct lane *lane, uint32_t tid)
 	return true;
 }
 
+static void renew(struct lane *lane)
+{
+	lane->tid = (uint32_t)LANE_NOBODY;
+	lane->serial = 0;
+	lane->pending = WIRE_NONE;
+	lane->waiting = false;
+	lane->chunk = NULL;
+	lane->cursor = lane->limit = NULL;
+}
+
+void lanes_renew(void)
+{
+	for (uint32_t i = 0; i < AGENT_SLOTS; i++) {
+		struct lane *lane =
+			atomic_load_explicit(&agent.slots[i].lane, memory_order_acquire);
+		if (!lane)
+			continue;
+		renew(lane);
+		if (lane->signal_lane)
+			renew(lane->signal_lane);
+	}
+}
+
 struct lane *lane_adopt(struct lane *lane, uintptr_t thread)
 {
 	if (atomic_load_explicit(&agent.shared_tls, memory_order_relaxed) && agent_may_call())
@@ -186,6 +210,8 @@ static struct lane *reset(struct lane *lane)
 static bool is_allocator(uintptr_t pc)
 {
 	struct module_code allocator;
+	if (attach_is_allocator(pc))
+		return true;
 	return modules_find(agent.modules, (uintptr_t)real.malloc, &allocator) &&
 	       pc >= allocator.start && pc < allocator.end;
 }

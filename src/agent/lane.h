@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 
 enum {
+	LANE_NOBODY = -1, /* lane.tid: of a session before */
 	TAIL_WORDS = 13,
 	TAIL_FRAMES = 12, /* a longer tail is shortened by making frames of its root side */
 	TAIL_WAYS = 4,
@@ -131,6 +132,12 @@ struct lane {
  * (nested in a recorded call, no memory, switched off).
  */
 struct lane *lane_enter_slow(struct lane *lane, const struct call_site *site);
+/*
+ * A new session: every lane belongs to nobody, until its thread comes again. A
+ * thread that is still inside a call of the session before finds no room to
+ * emit (emit_refill()).
+ */
+void lanes_renew(void);
 /* No lane for this thread yet, or its thread pointer has a new owner. */
 struct lane *lane_adopt(struct lane *lane, uintptr_t thread);
 

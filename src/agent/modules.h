@@ -92,6 +92,7 @@ typedef bool (*module_peek_fn)(void *ctx, uintptr_t address, void *ret, size_t b
 struct modules_options {
 	const struct elf_scope *scope; /* copied */
 	uintptr_t own_dynamic;         /* &_DYNAMIC of the agent: flags MODULE_AGENT */
+	uintptr_t own_image; /* its ELF header, where the loader does not know it; else 0 */
 	module_map_fn map;
 	module_peek_fn peek;
 	module_event_fn event; /* may be NULL */

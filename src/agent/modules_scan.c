@@ -45,6 +45,7 @@ void scan_init(struct scan *scan, const struct modules_options *options)
 
 	scan->scope = *options->scope;
 	scan->own_dynamic = options->own_dynamic;
+	scan->own_image = options->own_image;
 	scan->peek = options->peek;
 	scan->ctx = options->ctx;
 	scan->main_dynamic = scan->scope.main_dynamic;
@@ -292,7 +293,7 @@ static bool use_path(struct scan *scan, const char *path, uint32_t bytes, struct
 
 static bool set_path(struct scan *scan, const struct scan_entry *entry, struct module *ret)
 {
-	static const char vdso[] = "[vdso]";
+	static const char vdso[] = "[vdso]", own[] = "[tidemark]";
 
 	ret->path = scan->path;
 	if (ret->flags & MODULE_VDSO)
@@ -301,6 +302,8 @@ static bool set_path(struct scan *scan, const struct scan_entry *entry, struct m
 		return use_path(scan, scan->main_path, scan->main_path_bytes, ret);
 	if ((ret->flags & MODULE_LINKER) && scan->linker_path_bytes)
 		return use_path(scan, scan->linker_path, scan->linker_path_bytes, ret);
+	if ((ret->flags & MODULE_AGENT) && scan->own_image)
+		return use_path(scan, own, sizeof own - 1, ret);
 	if (!entry->name)
 		return use_path(scan, "", 0, ret);
 	return read_path(scan, entry->name, &ret->path_bytes);

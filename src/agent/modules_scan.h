@@ -33,6 +33,7 @@ struct scan_list {
 struct scan {
 	struct elf_scope scope;
 	uintptr_t own_dynamic;
+	uintptr_t own_image; /* 0: we are in the loader's list */
 	module_peek_fn peek;
 	void *ctx;
 	uintptr_t main_dynamic;  /* tells the program in the list */

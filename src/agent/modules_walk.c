@@ -43,6 +43,17 @@ static enum scan_result walk_namespace(struct scan *scan, uintptr_t at, struct s
 	return SCAN_OK;
 }
 
+/* Ourselves, where a tracer has mapped us; else nothing to add. */
+static bool add_own(const struct scan *scan, struct scan_list *ret)
+{
+	struct scan_entry own = {
+		.bias = scan->own_image,
+		.dynamic = scan->own_dynamic,
+		.key = scan->own_dynamic,
+	};
+	return !scan->own_image || add(ret, &own);
+}
+
 /* The r_debug of one namespace, in whatever state. */
 static bool read_debug(struct scan *scan, uintptr_t at, struct elf_debug *ret)
 {
@@ -103,7 +114,7 @@ enum scan_result scan_walk(struct scan *scan, struct scan_list *ret)
 		if (!add(ret, &vdso))
 			return SCAN_FULL;
 	}
-	return SCAN_OK;
+	return add_own(scan, ret) ? SCAN_OK : SCAN_FULL;
 }
 
 /* Keep entry if it is nearer to pc than what is there. */

@@ -7,7 +7,7 @@
 
 struct tm_error {
 	int code;       /* 0 or -errno */
-	char text[240]; /* a whole sentence: what happened, to what, what to do */
+	char text[400]; /* a whole sentence: what happened, to what, what to do */
 };
 
 #define TM_MUST_CHECK __attribute__((warn_unused_result))

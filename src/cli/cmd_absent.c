@@ -20,6 +20,20 @@ int cmd_run(int argc, char **argv)
 	return refuse("run");
 }
 
+int cmd_attach(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return refuse("attach");
+}
+
+int cmd_detach(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return refuse("detach");
+}
+
 int cmd_check(int argc, char **argv)
 {
 	(void)argc;

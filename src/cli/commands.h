@@ -7,6 +7,8 @@
 #pragma once
 
 int cmd_run(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
+int cmd_detach(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);

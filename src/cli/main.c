@@ -15,7 +15,6 @@
 
 static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
-static int cmd_pid(int argc, char **argv);
 static int cmd_analyze(int argc, char **argv);
 
 struct command {
@@ -26,6 +25,8 @@ struct command {
 
 static const struct command commands[] = {
 	{"run", cmd_run, "run a program and record its heap (the word 'run' may be left out)"},
+	{"attach", cmd_attach, "go into a running process and record its heap"},
+	{"detach", cmd_detach, "end the recording of a process that was attached to"},
 	{"report", cmd_report, "print what a trace says"},
 	{"serve", cmd_serve, "show traces in the browser"},
 	{"diff", cmd_diff, "show what changed between two recordings"},
@@ -49,8 +50,6 @@ static const struct command commands[] = {
 	{"-V", cmd_version, NULL},
 	{"--analyze", cmd_analyze, NULL},
 	{"-a", cmd_analyze, NULL},
-	{"--pid", cmd_pid, NULL},
-	{"-p", cmd_pid, NULL},
 };
 
 static const struct command *find_command(const char *name)
@@ -112,16 +111,6 @@ static int cmd_version(int argc, char **argv)
 	(void)argv;
 	puts("tidemark " TIDEMARK_VERSION);
 	return 0;
-}
-
-static int cmd_pid(int argc, char **argv)
-{
-	(void)argc;
-	(void)argv;
-	fputs("tidemark: this version cannot attach to a running process. Start the program "
-	      "with 'tidemark run PROGRAM' instead.\n",
-	      stderr);
-	return 2;
 }
 
 /* heaptrack's word for looking at a trace: the page where there is a display, else the report. */
@@ -193,9 +182,10 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	const struct command *command = find_command(argv[1]);
-	/* '--pid=1234' and '-p1234' as well. */
-	if (!command && (!strncmp(argv[1], "--pid=", 6) || !strncmp(argv[1], "-p", 2)))
-		return cmd_pid(argc - 1, argv + 1);
+	/* heaptrack's way to name a process: '-p 1234', '-p1234', '--pid 1234', '--pid=1234'. */
+	if (!command && (!strcmp(argv[1], "--pid") || !strncmp(argv[1], "--pid=", 6) ||
+			 !strncmp(argv[1], "-p", 2)))
+		return cmd_attach(argc, argv);
 	if (!command)
 		return run_without_word(argc, argv);
 	return command->run(argc - 1, argv + 1);

@@ -40,9 +40,11 @@ static void put_figures(struct text *text, const struct collector_trace *trace)
 {
 	const struct model_totals *totals = &trace->totals;
 	const struct trace_end *end = &trace->end;
-	text_print(text, "tidemark: %s allocations, %s at the peak, %s unfreed in %s",
+	text_print(text, "tidemark: %s allocations, %s at the peak, %s %s in %s",
 		   units_grouped(totals->allocations).text, units_bytes(totals->peak_bytes).text,
-		   units_bytes(totals->live_bytes).text, units_duration(end->duration_ns).text);
+		   units_bytes(totals->live_bytes).text,
+		   end->cause == TRACE_END_DETACHED ? "live at detach" : "unfreed",
+		   units_duration(end->duration_ns).text);
 	text_print(text, "; recording took %s of CPU and %s of memory, the program waited %s\n",
 		   units_duration(end->collector_cpu_ns).text,
 		   units_bytes(end->collector_bytes).text, units_duration(end->waited_ns).text);

@@ -202,6 +202,7 @@ static struct session_process *add_process(struct session *session, pid_t pid)
 struct image {
 	pid_t parent;
 	bool forked; /* no new program: a child of one that is recorded */
+	bool woken;  /* it runs already */
 };
 
 static struct section *section_of(struct session *session, pid_t pid)
@@ -210,23 +211,23 @@ static struct section *section_of(struct session *session, pid_t pid)
 	return process ? recording_section(process->recording) : NULL;
 }
 
-static int make_section(struct session *session, struct session_process *process,
-			const struct image *image, struct section **ret_section, int *ret_fd,
-			struct tm_error *err)
+struct shm_options admit_memory(const struct session *session)
 {
 	const struct collector_options *options = session->options;
-	struct shm shm;
 	uint32_t flags = (options->free_stacks ? WIRE_OPT_FREE_STACKS : 0) |
 			 (session->tsc ? 0 : WIRE_OPT_CLOCK_NS) |
 			 (options->children ? WIRE_OPT_FOLLOW_FORK : 0);
-	struct shm_options memory = {.depth = options->depth,
-				     .options = flags,
-				     .state = session->recording_now ? WIRE_RECORD : WIRE_IDLE};
-	int error = shm_open_new(&shm, &memory, err);
-	if (error)
-		return error;
-	int fd = dup(shm.fd);
-	shm_close_fd(&shm);
+	return (struct shm_options){.depth = options->depth,
+				    .options = flags,
+				    .state = session->recording_now ? WIRE_RECORD : WIRE_IDLE};
+}
+
+/* Takes shm over. */
+static int make_section(struct session *session, struct session_process *process,
+			const struct image *image, struct shm *shm, struct section **ret_section,
+			struct tm_error *err)
+{
+	const struct collector_options *options = session->options;
 	char *command = command_of(process->pid), *folder = link_of(process->pid, "cwd");
 	struct section_options facts = {
 		.pid = process->pid,
@@ -243,15 +244,31 @@ static int make_section(struct session *session, struct session_process *process
 		.names_fd = namer_stream(&session->namer, process->pid, options->embed_source),
 		.naming = options->naming,
 		.naming_ctx = options->ctx,
-		.depth = shm.map.depth,
+		.depth = shm->map.depth,
+		.woken = image->woken,
 	};
-	error = section_new(&facts, &shm, ret_section, err);
+	int error = section_new(&facts, shm, ret_section, err);
 	tm_free(command);
 	tm_free(folder);
-	if (error)
-		close(fd);
-	else
-		*ret_fd = fd;
+	return error;
+}
+
+static void learn_program(struct session_process *process)
+{
+	tm_free(process->program);
+	process->program = link_of(process->pid, "exe");
+	process->role = starter_role_of(process->pid);
+}
+
+static int add_section(struct session *session, struct session_process *process,
+		       const struct image *image, struct shm *shm, struct tm_error *err)
+{
+	struct section *section = NULL;
+	int error = make_section(session, process, image, shm, &section, err);
+	if (!error)
+		error = recording_add(process->recording, section, err);
+	if (error && section)
+		section_free(section);
 	return error;
 }
 
@@ -259,19 +276,34 @@ static int make_section(struct session *session, struct session_process *process
 static int begin_image(struct session *session, struct session_process *process,
 		       const struct image *image, int *ret_fd, struct tm_error *err)
 {
-	struct section *section = NULL;
-	tm_free(process->program);
-	process->program = link_of(process->pid, "exe");
-	process->role = starter_role_of(process->pid);
-	int error = make_section(session, process, image, &section, ret_fd, err);
+	struct shm_options memory = admit_memory(session);
+	struct shm shm;
+	learn_program(process);
+	int error = shm_open_new(&shm, &memory, err);
 	if (error)
 		return error;
-	error = recording_add(process->recording, section, err);
-	if (error) {
-		section_free(section);
-		close(*ret_fd);
-	}
+	int fd = dup(shm.fd);
+	shm_close_fd(&shm);
+	error = add_section(session, process, image, &shm, err);
+	if (error)
+		close(fd);
+	else
+		*ret_fd = fd;
 	return error;
+}
+
+int admit_entered(struct session *session, pid_t pid, struct shm *shm, struct tm_error *err)
+{
+	const struct image image = {.parent = procfs_parent(pid), .woken = true};
+	struct session_process *process = add_process(session, pid);
+	if (!process) {
+		shm_close(shm);
+		return tm_fail(err, -ENOMEM, "out of memory for another process");
+	}
+	process->recording = session->first_recording;
+	session->first_recording = NULL;
+	learn_program(process);
+	return add_section(session, process, &image, shm, err);
 }
 
 static int admit_new(struct session *session, struct rendezvous_peer *peer,

@@ -156,7 +156,7 @@ static int compare_traces(const void *a, const void *b)
 	return x_bytes < y_bytes ? 1 : -(x_bytes > y_bytes);
 }
 
-static void fill_result(struct session *session, struct collector_result *result)
+void session_fill_result(struct session *session, struct collector_result *result)
 {
 	admit_drop_starters(session);
 	result->ran = true;
@@ -172,7 +172,7 @@ static void fill_result(struct session *session, struct collector_result *result
 		qsort(result->traces, result->trace_count, sizeof *result->traces, compare_traces);
 }
 
-static void close_session(struct session *session)
+void session_close(struct session *session)
 {
 	for (int i = 0; i < SESSION_PEERS; i++)
 		if (session->peers[i].fd >= 0)
@@ -249,9 +249,9 @@ int collector_run(const struct collector_options *options, struct collector_resu
 		error = start(&session, &ret_result->exit_status, err);
 	if (!error) {
 		loop_run(&session);
-		fill_result(&session, ret_result);
+		session_fill_result(&session, ret_result);
 	}
-	close_session(&session);
+	session_close(&session);
 	return error;
 }
 

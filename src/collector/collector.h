@@ -22,11 +22,14 @@
 /* Called once, when the trace file is open and before the program runs. */
 typedef void (*collector_started_fn)(void *ctx, const char *path);
 
+struct inject;
+
 /* Called once if the end has to wait for names; from another thread. */
 typedef void (*collector_naming_fn)(void *ctx);
 
 struct collector_options {
-	char *const *argv;      /* program and arguments, NULL at the end */
+	char *const *argv;      /* program and arguments, NULL at the end; unless it runs already */
+	pid_t pid;              /* collector_attach(): the process */
 	const char *agent_path; /* absolute */
 	const char *output;     /* pattern (output.h); NULL = default */
 	bool force;             /* overwrite an existing file */
@@ -80,6 +83,16 @@ struct collector_result {
  */
 TM_MUST_CHECK int collector_run(const struct collector_options *options,
 				struct collector_result *ret_result, struct tm_error *err);
+
+/*
+ * Records a process that runs already, until it is told to stop (SIGINT, SIGTERM,
+ * SIGHUP), the time is over, or the process ends or executes another program;
+ * leaves it as it was. inject: opened for the process, and closed by the caller.
+ * Blocks all signals in the calling thread for good. result->ran stays false
+ * where it could not be entered.
+ */
+TM_MUST_CHECK int collector_attach(const struct collector_options *options, struct inject *inject,
+				   struct collector_result *ret_result, struct tm_error *err);
 void collector_result_done(struct collector_result *result);
 
 /* Ends this process as the program ended: by the same signal, or with its status. */

@@ -87,6 +87,8 @@ struct section *section_free(struct section *section)
 	cursors_done(&section->cursors);
 	inherit_box_free(section->box);
 	names_free(section->names);
+	if (section->options.woken)
+		shm_empty(&section->shm);
 	shm_close(&section->shm);
 	tm_free(section->program);
 	tm_free(section->command);
@@ -141,7 +143,7 @@ static void write_meta(struct section *section, const struct inherit_set *inheri
 		.command = section->command,
 		.host = host,
 		.mode = "exact",
-		.source = "run",
+		.source = options->woken ? "attach" : "run",
 		.clock = options->tsc ? "tsc" : "monotonic",
 		.pid = (uint32_t)options->pid,
 		.ppid = (uint32_t)options->parent,

@@ -29,6 +29,7 @@ struct section_options {
 	section_naming_fn naming; /* may be NULL */
 	void *naming_ctx;
 	uint32_t depth;
+	bool woken;                  /* the program ran before: older blocks are not known */
 	bool follow_forks;           /* children that fork begin with what is live here */
 	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
 };

@@ -63,6 +63,14 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer);
 /* The process has ended, or recording it has. */
 void admit_end_process(struct session *session, struct session_process *process,
 		       const struct section_ending *ending);
+/*
+ * A process that was entered and has its memory already: its section is added to
+ * session->first_recording, which becomes the process's. Takes shm over.
+ */
+TM_MUST_CHECK int admit_entered(struct session *session, pid_t pid, struct shm *shm,
+				struct tm_error *err);
+/* What the agent of a process is to be told. */
+struct shm_options admit_memory(const struct session *session);
 /* A file for a process: pattern, number if taken. */
 TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char *program,
 				  struct recording **ret_recording, struct tm_error *err);
@@ -75,6 +83,12 @@ void admit_drop_starters(struct session *session);
 void signals_handle(struct session *session);
 /* The first process may have changed its state. */
 void signals_reap(struct session *session);
+
+/* ---- collector.c ---- */
+
+/* What was recorded, when all is over. */
+void session_fill_result(struct session *session, struct collector_result *result);
+void session_close(struct session *session);
 
 /* ---- loop.c ---- */
 

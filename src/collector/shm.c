@@ -57,9 +57,6 @@ static void fill_pool(const struct wire_map *map)
 
 static int map_memory(struct shm *shm, uint64_t bytes, struct tm_error *err)
 {
-	shm->fd = memfd_create("tidemark", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (shm->fd < 0)
-		return tm_fail(err, -errno, "cannot make the shared memory: %s", strerror(errno));
 	if (ftruncate(shm->fd, (off_t)bytes)) {
 		int code = -errno;
 		shm_close(shm);
@@ -85,7 +82,8 @@ static int map_memory(struct shm *shm, uint64_t bytes, struct tm_error *err)
 	return 0;
 }
 
-int shm_open_new(struct shm *shm, const struct shm_options *options, struct tm_error *err)
+/* In the file shm->fd. */
+static int lay_out(struct shm *shm, const struct shm_options *options, struct tm_error *err)
 {
 	struct wire_control control = {
 		.magic = WIRE_MAGIC,
@@ -97,10 +95,11 @@ int shm_open_new(struct shm *shm, const struct shm_options *options, struct tm_e
 		.depth = options->depth ? options->depth : WIRE_DEPTH_MAX,
 		.options = options->options,
 	};
-	*shm = (struct shm){.fd = -1};
 	int error = fit_limits(&control, err);
-	if (error)
+	if (error) {
+		shm_close(shm);
 		return error;
+	}
 	error = map_memory(shm, wire_layout(&control), err);
 	if (error)
 		return error;
@@ -115,6 +114,31 @@ int shm_open_new(struct shm *shm, const struct shm_options *options, struct tm_e
 	atomic_store_explicit(&shared->state, options->state, memory_order_relaxed);
 	fill_pool(&shm->map);
 	return 0;
+}
+
+int shm_open_new(struct shm *shm, const struct shm_options *options, struct tm_error *err)
+{
+	*shm = (struct shm){.fd = memfd_create("tidemark", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+	if (shm->fd < 0)
+		return tm_fail(err, -errno, "cannot make the shared memory: %s", strerror(errno));
+	return lay_out(shm, options, err);
+}
+
+int shm_open_at(struct shm *shm, const struct shm_options *options, const char *path,
+		struct tm_error *err)
+{
+	*shm = (struct shm){.fd = open(path, O_RDWR | O_CLOEXEC)};
+	if (shm->fd < 0)
+		return tm_fail(err, -errno, "cannot open the shared memory of the process: %s",
+			       strerror(errno));
+	return lay_out(shm, options, err);
+}
+
+void shm_empty(struct shm *shm)
+{
+	if (shm->base && shm->bytes > WIRE_PAGE_BYTES)
+		madvise((char *)shm->base + WIRE_PAGE_BYTES, shm->bytes - WIRE_PAGE_BYTES,
+			MADV_REMOVE);
 }
 
 void shm_close_fd(struct shm *shm)

@@ -30,7 +30,12 @@ struct shm {
  */
 TM_MUST_CHECK int shm_open_new(struct shm *shm, const struct shm_options *options,
 			       struct tm_error *err);
+/* The same in a file that is there: the memory that an agent has made in its process. */
+TM_MUST_CHECK int shm_open_at(struct shm *shm, const struct shm_options *options, const char *path,
+			      struct tm_error *err);
 /* The descriptor is needed until the agent has it. */
 void shm_close_fd(struct shm *shm);
+/* Gives its pages back, but for the first: the process keeps it mapped after the session. */
+void shm_empty(struct shm *shm);
 /* Accepts a zeroed struct whose fd is -1. */
 void shm_close(struct shm *shm);

@@ -96,7 +96,7 @@ static void refuse(struct plan *plan, const char *name, const char *reason)
 {
 	struct plan_refusal *refusal = &plan->refusals[plan->refusal_count++];
 	refusal->name = name;
-	snprintf(refusal->reason, sizeof refusal->reason, "%s", reason);
+	snprintf(refusal->reason, sizeof refusal->reason, "%.239s", reason);
 }
 
 static const char *flaw_text(enum plan_flaw flaw)

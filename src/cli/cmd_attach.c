@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark attach PID|NAME: go into a running process, record, and leave it as it was. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/agent_path.h"
+#include "cli/args.h"
+#include "cli/attach_name.h"
+#include "cli/commands.h"
+#include "cli/run_lines.h"
+#include "cli/run_serve.h"
+#include "collector/collector.h"
+#include "inject/inject.h"
+#include "wire/wire.h"
+
+enum {
+	OPT_PID = 1,
+	OPT_OUTPUT,
+	OPT_FORCE,
+	OPT_QUIET,
+	OPT_TIME_LIMIT,
+	OPT_MAX_FILE_SIZE,
+	OPT_DEPTH,
+	OPT_FREE_STACKS,
+	OPT_NO_ADDRESSES,
+	OPT_NO_SYMBOLS,
+	OPT_EMBED_SOURCE,
+	OPT_SERVE,
+	OPT_LISTEN,
+	OPT_DRY_RUN,
+	OPT_HELP,
+};
+
+static const struct args_option options[] = {
+	{OPT_PID, 'p', "pid", "PID", "the process, as heaptrack names it"},
+	{OPT_OUTPUT, 'o', "output", "FILE",
+	 "where the trace goes: a file, or a folder; %p pid, %n program, %h host, %t time"},
+	{OPT_FORCE, 'f', "force", NULL, "overwrite FILE if it exists (else a number is added)"},
+	{OPT_QUIET, 'q', "quiet", NULL, "say nothing unless something is wrong"},
+	{OPT_TIME_LIMIT, 't', "time-limit", "TIME", "leave after 30s, 5m, 2h"},
+	{OPT_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
+	 "store no more events when the file has 500M, 2G; figures go on"},
+	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
+	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
+	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
+	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "leave the functions' names out of the file"},
+	{OPT_EMBED_SOURCE, 0, "embed-source", NULL,
+	 "put the text of the source lines that allocate into the file, too"},
+	{OPT_SERVE, 0, "serve", NULL,
+	 "show the page of the recording while it runs, and after, until Ctrl-C"},
+	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would be done, and do nothing"},
+	{OPT_HELP, 'h', "help", NULL, "print this help"},
+};
+
+enum { OPTION_COUNT = sizeof options / sizeof options[0], USAGE = 2, FAILED = 1 };
+
+struct request {
+	struct collector_options run;
+	struct run_serve page;
+	const char *whom;
+	const struct inject *inject;
+	bool quiet, serve, help, dry_run;
+};
+
+static void print_help(void)
+{
+	puts("Usage: tidemark attach [OPTIONS] PID|NAME\n"
+	     "       tidemark -p PID [OPTIONS]\n"
+	     "\n"
+	     "Goes into a running process and records every allocation from now on, until\n"
+	     "Ctrl-C, 'tidemark detach', the time limit, or the end of the process; then\n"
+	     "leaves it as it was. Its threads stand still for some tenths of a millisecond,\n"
+	     "twice. Blocks that are older are not known; what is still live at the end was\n"
+	     "allocated since.\n"
+	     "\n"
+	     "Options:");
+	args_print_options(options, OPTION_COUNT);
+}
+
+static bool complain(const struct tm_error *err)
+{
+	fprintf(stderr, "tidemark attach: %s\n", err->text);
+	return false;
+}
+
+static bool take_value(struct request *request, struct args *args, int id, const char *value)
+{
+	struct collector_options *run = &request->run;
+	struct tm_error err = {0};
+	uint64_t number = 0;
+	switch (id) {
+	case OPT_PID:
+		request->whom = value;
+		return true;
+	case OPT_OUTPUT:
+		run->output = value;
+		return true;
+	case OPT_TIME_LIMIT:
+		return units_parse_duration(value, &run->time_limit_ns, &err) ? complain(&err)
+									      : true;
+	case OPT_MAX_FILE_SIZE:
+		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err) : true;
+	case OPT_DEPTH:
+		if (!args_number(args, "depth", value, WIRE_DEPTH_MAX, &number))
+			return false;
+		run->depth = (uint32_t)number;
+		return true;
+	case OPT_LISTEN:
+		request->serve = true;
+		request->page.listen = value;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool take_option(struct request *request, struct args *args, int id, const char *value)
+{
+	struct collector_options *run = &request->run;
+	switch (id) {
+	case ARGS_WORD:
+		if (request->whom) {
+			fprintf(stderr, "tidemark attach: one process at a time: '%s' or '%s'?\n",
+				request->whom, value);
+			return false;
+		}
+		request->whom = value;
+		break;
+	case OPT_FORCE:
+		run->force = true;
+		break;
+	case OPT_QUIET:
+		request->quiet = true;
+		break;
+	case OPT_FREE_STACKS:
+		run->free_stacks = true;
+		break;
+	case OPT_NO_ADDRESSES:
+		run->no_addresses = true;
+		break;
+	case OPT_NO_SYMBOLS:
+		run->no_symbols = true;
+		break;
+	case OPT_EMBED_SOURCE:
+		run->embed_source = true;
+		break;
+	case OPT_SERVE:
+		request->serve = true;
+		break;
+	case OPT_DRY_RUN:
+		request->dry_run = true;
+		break;
+	case OPT_HELP:
+		request->help = true;
+		break;
+	default:
+		return take_value(request, args, id, value);
+	}
+	return true;
+}
+
+static bool parse(struct request *request, int argc, char **argv)
+{
+	struct args args = {.command = "attach",
+			    .argc = argc,
+			    .argv = argv,
+			    .at = 1,
+			    .options = options,
+			    .option_count = OPTION_COUNT};
+	const char *value = NULL;
+	int id;
+	while ((id = args_next(&args, &value)) != ARGS_END)
+		if (id == ARGS_ERROR || !take_option(request, &args, id, value))
+			return false;
+	if (!request->help && !request->whom) {
+		fputs("tidemark attach: no process was named. Type 'tidemark help attach'.\n",
+		      stderr);
+		return false;
+	}
+	return true;
+}
+
+/* ---- what it says ---- */
+
+static void say(struct text *text)
+{
+	fwrite(text_string(text), 1, text->length, stderr);
+	fflush(stderr);
+	text_done(text);
+}
+
+static void on_start(void *ctx, const char *path)
+{
+	struct request *request = ctx;
+	const struct inject_facts *facts = inject_facts(request->inject);
+	struct text text = {0};
+	if (!request->quiet) {
+		text_print(&text,
+			   "tidemark: attached to process %d; its %zu thread%s stood still for "
+			   "%s\n",
+			   (int)facts->pid, facts->threads, facts->threads == 1 ? "" : "s",
+			   units_duration(facts->enter_pause_ns).text);
+		if (*inject_unhooked(request->inject))
+			text_print(&text, "tidemark: note: %s\n", inject_unhooked(request->inject));
+		say(&text);
+		run_lines_begin(NULL, path);
+	}
+	if (request->serve)
+		run_serve_start(&request->page, path);
+	else if (!request->quiet)
+		fputs("tidemark: Ctrl-C leaves the process, which goes on\n", stderr);
+}
+
+/* Per thread, as measured: a stop, its registers, its stack, letting it go. */
+static uint64_t expected_pause_ns(const struct inject_facts *facts)
+{
+	const uint64_t base_ns = 100 * 1000, each_ns = 16 * 1000;
+	return base_ns + facts->threads * each_ns;
+}
+
+static int describe(const struct inject *inject)
+{
+	const struct inject_facts *facts = inject_facts(inject);
+	struct text text = {0};
+	text_print(&text, "Process %d has %zu thread%s and %zu programs and libraries.\n",
+		   (int)facts->pid, facts->threads, facts->threads == 1 ? "" : "s", facts->objects);
+	text_print(&text, "%zu entry points of allocators would be patched:\n", facts->functions);
+	inject_describe(inject, &text);
+	text_print(&text,
+		   "All threads would stand still for about %s when attaching, and again when "
+		   "leaving%s.\n",
+		   units_duration(expected_pause_ns(facts)).text,
+		   facts->may_hurry ? ""
+				    : "; much longer if they are busy, since tidemark may not run "
+				      "ahead of them (CAP_SYS_NICE)");
+	if (facts->seccomp)
+		text_put(&text, "Its seccomp filter would be suspended for that moment.\n");
+	if (facts->present)
+		text_put(&text, "The agent of an earlier session is there and would be used "
+				"again.\n");
+	if (facts->orphan)
+		text_put(&text, "A session whose tidemark was killed would be cleared away "
+				"first.\n");
+	text_put(&text, "Nothing was done.\n");
+	fputs(text_string(&text), stdout);
+	text_done(&text);
+	return 0;
+}
+
+static int record(struct request *request, struct inject *inject)
+{
+	struct collector_result result;
+	struct tm_error err = {0};
+	request->inject = inject;
+	request->page.quiet = request->quiet;
+	request->run.started = on_start;
+	request->run.ctx = request;
+	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
+	int error = collector_attach(&request->run, inject, &result, &err);
+	const struct inject_facts *facts = inject_facts(inject);
+	if (error) {
+		complain(&err);
+		return FAILED;
+	}
+	if (!request->quiet && facts->leave_pause_ns) {
+		struct text text = {0};
+		text_print(&text,
+			   "tidemark: left process %d as it was; its threads stood still for %s\n",
+			   (int)facts->pid, units_duration(facts->leave_pause_ns).text);
+		say(&text);
+	}
+	run_lines_end(&result, request->quiet);
+	collector_result_done(&result);
+	run_serve_wait(&request->page);
+	return 0;
+}
+
+int cmd_attach(int argc, char **argv)
+{
+	char agent_path[PATH_MAX];
+	struct request request = {0};
+	struct inject *inject = NULL;
+	struct tm_error err = {0};
+	pid_t pid = 0;
+	if (!parse(&request, argc, argv))
+		return USAGE;
+	if (request.help) {
+		print_help();
+		return 0;
+	}
+	if (!attach_name_find("attach", request.whom, &pid))
+		return FAILED;
+	struct inject_options how = {.pid = pid, .agent_path = agent_path};
+	if (!agent_path_find(agent_path, &err) || inject_open(&how, &inject, &err)) {
+		complain(&err);
+		return FAILED;
+	}
+	request.run.agent_path = agent_path;
+	request.run.pid = pid;
+	int status = request.dry_run ? describe(inject) : record(&request, inject);
+	inject_close(inject);
+	return status;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent in the process: finding it, mapping it, having a thread serve its block. */
+#include "inject/state.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/memory.h"
+#include "base/version.h"
+
+enum { HEAD_BYTES = 4096, NAMES_BYTES = 64 * 1024, CODE_BYTES = 16 * 1024 };
+
+int session_read(const struct inject *inject, size_t offset, void *data, size_t bytes)
+{
+	return remote_read(inject->memory_fd, inject->block + offset, data, bytes);
+}
+
+int session_write(const struct inject *inject, size_t offset, const void *data, size_t bytes)
+{
+	return remote_write(inject->memory_fd, inject->block + offset, data, bytes);
+}
+
+/* ---- finding ---- */
+
+static bool begins_with_elf(const struct inject *inject, const struct proc_map *map)
+{
+	char magic[SELFMAG];
+	return !remote_read(inject->memory_fd, map->start, magic, sizeof magic) &&
+	       !memcmp(magic, ELFMAG, SELFMAG);
+}
+
+/* Is our symbol among its names? */
+static bool is_agent(const struct inject *inject, const struct proc_map *map)
+{
+	size_t bytes = map->end - map->start;
+	bytes = bytes < NAMES_BYTES ? bytes : NAMES_BYTES;
+	char *head = tm_alloc(bytes);
+	bool found = head && !remote_read(inject->memory_fd, map->start, head, bytes) &&
+		     memmem(head, bytes, WIRE_ATTACH_SYMBOL, sizeof WIRE_ATTACH_SYMBOL) != NULL;
+	tm_free(head);
+	return found;
+}
+
+/* The same file as ours: headers and build-id are equal. */
+static bool is_same_build(const struct inject *inject, const struct proc_map *map)
+{
+	uint8_t head[HEAD_BYTES];
+	return !remote_read(inject->memory_fd, map->start, head, sizeof head) &&
+	       !memcmp(head, inject->image.bytes, sizeof head);
+}
+
+static int other_version(const struct inject *inject, struct tm_error *err)
+{
+	return tm_fail(err, -EPROTONOSUPPORT,
+		       "another version of tidemark has been in process %d and left its agent "
+		       "there: attach with that version (this one is %s), or restart the process",
+		       (int)inject->facts.pid, TIDEMARK_VERSION);
+}
+
+static void use_base(struct inject *inject, uint64_t base)
+{
+	inject->base = base;
+	inject->block = base + image_symbol(&inject->image, WIRE_ATTACH_SYMBOL);
+	inject->glue = base + image_symbol(&inject->image, PATCH_GLUE_SYMBOL);
+}
+
+int session_find(struct inject *inject, const struct proc_maps *maps, struct tm_error *err)
+{
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct proc_map *map = &maps->maps[i];
+		if (map->inode || !map->executable || !map->readable || *map->path ||
+		    !begins_with_elf(inject, map) || !is_agent(inject, map))
+			continue;
+		if (!is_same_build(inject, map))
+			return other_version(inject, err);
+		use_base(inject, map->start);
+		inject->facts.present = true;
+		return 0;
+	}
+	return 0;
+}
+
+/* ---- mapping ---- */
+
+/* A `syscall` instruction: the kernel's own page has some. */
+static uint64_t find_syscall(const struct inject *inject)
+{
+	static const uint8_t instruction[2] = {0x0f, 0x05};
+	uint8_t code[CODE_BYTES];
+	uint64_t vdso = proc_auxv_find(inject->auxv, inject->auxv_words, AT_SYSINFO_EHDR);
+	for (size_t bytes = CODE_BYTES; vdso && bytes >= HEAD_BYTES; bytes /= 2) {
+		if (remote_read(inject->memory_fd, vdso, code, bytes))
+			continue;
+		const uint8_t *found = memmem(code, bytes, instruction, sizeof instruction);
+		return found ? vdso + (uint64_t)(found - code) : 0;
+	}
+	return 0;
+}
+
+/* The bytes behind the last that is not zero are zero in the new mapping anyway. */
+static size_t used_bytes(const struct image *image)
+{
+	size_t bytes = image->count;
+	while (bytes && !image->bytes[bytes - 1])
+		bytes--;
+	return bytes;
+}
+
+static void fill_block(struct inject *inject)
+{
+	struct wire_attach_block *block =
+		(struct wire_attach_block *)(void *)(inject->image.bytes + inject->block -
+						     inject->base);
+	block->image = inject->base;
+	block->image_bytes = inject->image.count;
+	memcpy(block->auxv, inject->auxv, inject->auxv_words * sizeof inject->auxv[0]);
+}
+
+static int map_agent(struct inject *inject, struct tm_error *err)
+{
+	uint64_t at = find_syscall(inject);
+	int64_t address = 0;
+	const uint64_t call[7] = {SYS_mmap,
+				  0,
+				  inject->image.count,
+				  PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  (uint64_t)-1,
+				  0};
+	if (!at)
+		return tm_fail(err, -ENOTSUP,
+			       "process %d has no vdso (vdso=0 at boot?), without which there is "
+			       "no way in; start the program with 'tidemark run'",
+			       (int)inject->facts.pid);
+	int error = remote_system(&inject->remote, at, call, &address, err);
+	if (error)
+		return error;
+	if (address < 0 && address > -4096)
+		return tm_fail(err, (int)address,
+			       "process %d may not map code (%s): a limit on its address space, "
+			       "or a security module that forbids it; start it with 'tidemark run'",
+			       (int)inject->facts.pid, strerror((int)-address));
+	image_relocate(&inject->image, (uint64_t)address);
+	use_base(inject, (uint64_t)address);
+	fill_block(inject);
+	error = remote_write(inject->memory_fd, inject->base, inject->image.bytes,
+			     used_bytes(&inject->image));
+	if (error)
+		return tm_fail(err, error, "cannot write the agent into process %d: %s",
+			       (int)inject->facts.pid, strerror(-error));
+	return 0;
+}
+
+/* The registers of a thread as the block has them belong to the one that serves now. */
+int session_borrow(struct inject *inject, struct tm_error *err)
+{
+	int error = remote_borrow(&inject->remote, &inject->stop, inject->memory_fd, err);
+	if (error == -EPERM)
+		return target_explain_eperm(&inject->target, err);
+	if (error)
+		return error;
+	if (!inject->base)
+		error = map_agent(inject, err);
+	uint64_t entry = 0, stack_top = 0;
+	if (!error && (session_read(inject, offsetof(struct wire_attach_block, entry), &entry,
+				    sizeof entry) ||
+		       session_read(inject, offsetof(struct wire_attach_block, stack_top),
+				    &stack_top, sizeof stack_top)))
+		error = tm_fail(err, -EIO, "the agent in process %d cannot be read",
+				(int)inject->facts.pid);
+	if (!error) {
+		struct remote_start start = {.block = inject->block,
+					     .entry = entry,
+					     .stack_top = stack_top,
+					     .data_start = inject->base + inject->image.data_start,
+					     .data_bytes = inject->image.data_bytes};
+		error = remote_start(&inject->remote, &start, err);
+	}
+	if (error)
+		remote_return(&inject->remote);
+	return error;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files behind inject.h share. */
+#pragma once
+
+#include "inject/image.h"
+#include "inject/inject.h"
+#include "inject/objects.h"
+#include "inject/patch.h"
+#include "inject/remote.h"
+#include "inject/target.h"
+
+/* An object with entry points. */
+struct inject_object {
+	uint64_t bias, start, end, inode;
+	char *path;
+	struct plan *plan;
+	struct patch_set *set; /* once its island has a place */
+	bool in_place;
+};
+
+struct inject {
+	struct inject_options options;
+	struct inject_facts facts;
+	struct target_facts target;
+	pid_t tid; /* whose /proc files are read: the first thread may be a zombie */
+	int memory_fd;
+	struct stop stop;
+	struct remote remote;
+	struct image image;
+	uint64_t base; /* of the agent; 0: not there yet */
+	uint64_t block, glue;
+	uint64_t auxv[WIRE_ATTACH_AUXV_WORDS];
+	size_t auxv_words;
+	struct inject_object *objects; /* all that were looked at; most have no entry points */
+	size_t object_count, object_room;
+	uint64_t next_look_ns;
+	char unhooked[200];
+};
+
+/* ---- session.c: the agent and its block ---- */
+
+/* Looks for an agent of an earlier session. -EPROTONOSUPPORT: of another version. */
+TM_MUST_CHECK int session_find(struct inject *inject, const struct proc_maps *maps,
+			       struct tm_error *err);
+/* A thread serves orders; the agent is mapped first where it is not there. */
+TM_MUST_CHECK int session_borrow(struct inject *inject, struct tm_error *err);
+TM_MUST_CHECK int session_read(const struct inject *inject, size_t offset, void *data,
+			       size_t bytes);
+TM_MUST_CHECK int session_write(const struct inject *inject, size_t offset, const void *data,
+				size_t bytes);
+
+/* ---- islands.c: plans and the memory they need ---- */
+
+/* Reads what is new among the process's objects; how many with entry points. */
+int islands_plan(struct inject *inject, struct tm_error *err);
+/* Maps and fills islands for objects that have none. While a thread serves. */
+TM_MUST_CHECK int islands_map(struct inject *inject, struct tm_error *err);
+/* Writes down in the block what is about to be patched, so that anybody can undo it. */
+TM_MUST_CHECK int islands_note(struct inject *inject, struct tm_error *err);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * May this process be entered? Facts are gathered from /proc, then judged: the
+ * judgement is a function of the facts alone, so that tests can give it machines
+ * we do not have (Yama, other users, shadow stacks).
+ */
+#pragma once
+
+#include "base/error.h"
+#include "inject/proc.h"
+
+struct target_facts {
+	pid_t pid;
+	pid_t own_pid;
+	struct proc_status status; /* of a live thread */
+	struct proc_status own;    /* of this process */
+	char tracer_name[64];
+	bool exists;
+	bool has_ended;     /* a zombie */
+	bool class_known;   /* the program's file could be read */
+	bool is_64_bit;     /* and is for x86-64 */
+	bool shadow_stack;  /* its threads use one */
+	bool own_agent;     /* it was started with the agent preloaded */
+	bool same_user;     /* we are who it is, in all respects */
+	int can_read_maps;  /* 0, or -errno */
+	int yama;           /* ptrace_scope; 0 also where there is none */
+	bool is_descendant; /* we have started it */
+	char container[32]; /* "docker" and the like; "" none known */
+};
+
+/* Never fails: what could not be found out is said in the facts. */
+void target_look(pid_t pid, struct target_facts *ret);
+
+/* 0: go in. Else -errno with a sentence that says why not, and what to do instead. */
+TM_MUST_CHECK int target_judge(const struct target_facts *facts, struct tm_error *err);
+
+/* Has this process the capability in its effective set? Numbers as in linux/capability.h. */
+bool target_capable(const struct proc_status *own, int capability);
+
+/* Why the kernel said EPERM to ptrace although target_judge() had no objection. */
+int target_explain_eperm(const struct target_facts *facts, struct tm_error *err);
