@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/metrics.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "views/views.h"
+
+enum {
+	TRACES_MAX = 16,
+	SITES = 10,
+	/* A recording writes its journal many times a second: a file that rested so long ended. */
+	RESTS_SECONDS = 10,
+};
+
+/* What is said of one trace; the facts are entered and locked one after the other. */
+struct told {
+	struct text labels; /* trace="...",program="...",pid="..." */
+	struct model_totals totals;
+	struct trace_end end;
+	struct trace_sample sample; /* the last */
+	bool complete, sampled;
+	struct text sites; /* whole lines of tidemark_site_live_bytes */
+};
+
+/* A label's value between quotation marks. Names in a trace are hostile. */
+static void put_label(struct text *out, const char *name, const char *value)
+{
+	struct text shown = {0};
+	text_put_visible(&shown, value, strlen(value));
+	text_print(out, "%s%s=\"", out->length && out->data[out->length - 1] != '{' ? "," : "",
+		   name);
+	for (const char *at = text_string(&shown); *at; at++) {
+		if (*at == '\\' || *at == '"')
+			text_put_char(out, '\\');
+		text_put_char(out, *at);
+	}
+	text_put_char(out, '"');
+	text_done(&shown);
+}
+
+static void tell_sites(struct told *told, const struct shown_facts *facts)
+{
+	struct view_rows rows = {0};
+	const struct view *view = view_find("unfreed");
+	if (!view || view_fill(view, facts->data, &rows, NULL))
+		return;
+	for (size_t i = 0; i < rows.count && i < SITES; i++) {
+		const struct view_row *row = &rows.rows[i];
+		text_print(&told->sites, "tidemark_site_live_bytes{%s", text_string(&told->labels));
+		put_label(&told->sites, "function", row->function ? row->function : "(no name)");
+		put_label(&told->sites, "module", row->module ? view_module_name(row->module) : "");
+		text_print(&told->sites, "} %" PRIu64 "\n", row->self.of[VIEW_UNFREED_BYTES]);
+	}
+	view_rows_done(&rows);
+}
+
+static void tell_sample(struct told *told, const struct shown_facts *facts)
+{
+	const struct trace_sample *samples;
+	size_t count = 0;
+	if (!trace_reader_samples(facts->reader, &samples, &count, NULL) && count) {
+		told->sample = samples[count - 1];
+		told->sampled = true;
+	}
+}
+
+static bool tell(struct told *told, struct catalog *catalog, const char *id)
+{
+	struct shown_facts *facts;
+	struct tm_error err = {0};
+	char pid[16];
+	*told = (struct told){0};
+	if (catalog_enter(catalog, id, &facts, &err))
+		return false;
+	shown_lock(facts);
+	const struct trace_meta *meta = facts->input.meta;
+	snprintf(pid, sizeof pid, "%" PRIu32, meta->pid);
+	put_label(&told->labels, "trace", id);
+	put_label(&told->labels, "program", meta->program ? view_module_name(meta->program) : "");
+	put_label(&told->labels, "pid", pid);
+	told->totals = facts->totals;
+	told->end = *facts->input.end;
+	told->complete = facts->complete;
+	tell_sample(told, facts);
+	tell_sites(told, facts);
+	shown_unlock(facts);
+	shown_leave(facts);
+	return true;
+}
+
+/* Of those being written, or the newest. */
+static size_t tell_all(const struct metrics *metrics, struct told *told)
+{
+	struct catalog_entry entry;
+	struct timespec now;
+	size_t count = 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	catalog_refresh(metrics->catalog);
+	for (size_t i = 0; count < TRACES_MAX && catalog_entry(metrics->catalog, i, &entry); i++) {
+		int64_t rests_s = now.tv_sec - entry.changed_unix_ns / 1000000000;
+		if (i > 0 && rests_s > RESTS_SECONDS)
+			break; /* the newest come first */
+		if (!tell(&told[count], metrics->catalog, entry.id))
+			continue;
+		if (i > 0 && told[count].complete) {
+			text_done(&told[count].labels);
+			text_done(&told[count].sites);
+			continue;
+		}
+		count++;
+	}
+	return count;
+}
+
+/* ---- the families ---- */
+
+struct family {
+	const char *name, *type, *help;
+	uint64_t (*value)(const struct told *told);
+	bool needs_sample, needs_end;
+};
+
+#define FROM(what, expression)                        \
+	static uint64_t what(const struct told *told) \
+	{                                             \
+		return told->expression;              \
+	}
+FROM(live_bytes, totals.live_bytes)
+FROM(live_blocks, totals.live_blocks)
+FROM(peak_bytes, totals.peak_bytes)
+FROM(allocations, totals.allocations)
+FROM(allocated_bytes, totals.allocated_bytes)
+FROM(frees, totals.frees)
+FROM(temporary, totals.temporary)
+FROM(mapped_bytes, totals.mapped_bytes)
+FROM(rss_bytes, sample.rss_bytes)
+FROM(agent_bytes, sample.agent_bytes)
+FROM(cgroup_bytes, sample.cgroup_bytes)
+FROM(lost_events, end.lost_events)
+FROM(is_complete, complete)
+
+static uint64_t is_recording(const struct told *told)
+{
+	return !is_complete(told);
+}
+
+static const struct family families[] = {
+	{"recording", "gauge", "1 while the program is being recorded.", is_recording, 0, 0},
+	{"live_bytes", "gauge", "Bytes allocated and not freed.", live_bytes, 0, 0},
+	{"live_blocks", "gauge", "Blocks allocated and not freed.", live_blocks, 0, 0},
+	{"peak_bytes", "gauge", "The most that live_bytes was so far.", peak_bytes, 0, 0},
+	{"mapped_bytes", "gauge", "Anonymous memory that the program mapped itself.", mapped_bytes,
+	 0, 0},
+	{"allocations_total", "counter", "Allocations.", allocations, 0, 0},
+	{"allocated_bytes_total", "counter", "Bytes of all allocations.", allocated_bytes, 0, 0},
+	{"frees_total", "counter", "Frees.", frees, 0, 0},
+	{"temporary_allocations_total", "counter",
+	 "Blocks freed by the next thing their thread did.", temporary, 0, 0},
+	{"rss_bytes", "gauge", "Resident memory of the program.", rss_bytes, true, 0},
+	{"cgroup_bytes", "gauge", "Memory of the program's cgroup; 0 if not known.", cgroup_bytes,
+	 true, 0},
+	{"agent_bytes", "gauge", "Resident memory of the agent in the program, about.", agent_bytes,
+	 true, 0},
+	{"lost_events_total", "counter", "Events lost; known when the recording has ended.",
+	 lost_events, 0, true},
+};
+
+static void put_head(struct text *out, const char *name, const char *type, const char *help)
+{
+	text_print(out, "# HELP tidemark_%s %s\n# TYPE tidemark_%s %s\n", name, help, name, type);
+}
+
+static void put_family(struct text *out, const struct family *family, const struct told *told,
+		       size_t count)
+{
+	put_head(out, family->name, family->type, family->help);
+	for (size_t i = 0; i < count; i++) {
+		if ((family->needs_sample && !told[i].sampled) ||
+		    (family->needs_end && !told[i].complete))
+			continue;
+		text_print(out, "tidemark_%s{%s} %" PRIu64 "\n", family->name,
+			   text_string(&told[i].labels), family->value(&told[i]));
+	}
+}
+
+static void put_recorder(struct text *out, const struct metrics *metrics)
+{
+	uint64_t cpu_ns, bytes;
+	if (!metrics->recorder || !metrics->recorder(metrics->recorder_ctx, &cpu_ns, &bytes))
+		return;
+	put_head(out, "recorder_cpu_seconds_total", "counter", "CPU time that recording took.");
+	text_print(out, "tidemark_recorder_cpu_seconds_total %.3f\n", (double)cpu_ns / 1e9);
+	put_head(out, "recorder_resident_bytes", "gauge", "Memory of the process that records.");
+	text_print(out, "tidemark_recorder_resident_bytes %" PRIu64 "\n", bytes);
+}
+
+void metrics_answer(const struct metrics *metrics, struct answer *answer)
+{
+	struct told told[TRACES_MAX];
+	size_t count = tell_all(metrics, told);
+	struct text *out = &answer->body;
+	answer->type = "text/plain; version=0.0.4; charset=utf-8";
+	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+		put_family(out, &families[i], told, count);
+	put_head(out, "site_live_bytes", "gauge", "Live bytes of the functions that hold most.");
+	for (size_t i = 0; i < count; i++) {
+		text_put(out, text_string(&told[i].sites));
+		text_done(&told[i].labels);
+		text_done(&told[i].sites);
+	}
+	put_recorder(out, metrics);
+	if (text_error(out))
+		answer_fail(answer, 503, "There is no memory for this answer now.");
+}
