@@ -28,6 +28,7 @@ enum {
 	OPT_EMBED_SOURCE,
 	OPT_SERVE,
 	OPT_LISTEN,
+	OPT_METRICS,
 	OPT_HELP,
 };
 
@@ -51,6 +52,8 @@ static const struct args_option options[] = {
 	{OPT_SERVE, 0, "serve", NULL,
 	 "show the page of the recording while it runs, and after, until Ctrl-C"},
 	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
+	{OPT_METRICS, 0, "metrics", "ADDRESS:PORT",
+	 "figures for Prometheus at http://ADDRESS:PORT/metrics while the program runs"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
@@ -58,7 +61,7 @@ enum { OPTION_COUNT = sizeof options / sizeof options[0], USAGE = 2, FAILED = 12
 
 struct request {
 	struct collector_options run;
-	struct run_serve page;
+	struct run_serve page, metrics;
 	bool quiet, serve, help;
 };
 
@@ -143,6 +146,10 @@ static bool take_option(struct request *request, struct args *args, int id, cons
 		request->serve = true;
 		request->page.listen = value;
 		break;
+	case OPT_METRICS:
+		request->metrics.listen = value;
+		request->metrics.metrics_only = true;
+		break;
 	case OPT_HELP:
 		request->help = true;
 		break;
@@ -183,6 +190,8 @@ static void on_start(void *ctx, const char *path)
 		run_lines_begin(NULL, path);
 	if (request->serve)
 		run_serve_start(&request->page, path);
+	if (request->metrics.metrics_only)
+		run_serve_start(&request->metrics, path);
 }
 
 int cmd_run(int argc, char **argv)
@@ -214,6 +223,7 @@ int cmd_run(int argc, char **argv)
 	int wait_status = result.wait_status;
 	run_lines_end(&result, request.quiet);
 	collector_result_done(&result);
+	run_serve_wait(&request.metrics);
 	run_serve_wait(&request.page);
 	collector_exit_like(wait_status);
 }

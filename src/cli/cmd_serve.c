@@ -12,6 +12,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "cli/recorder.h"
 #include "cli/settings.h"
 #include "server/server.h"
 
@@ -26,6 +27,8 @@ enum {
 	OPT_SOURCE_DIR,
 	OPT_EDITOR,
 	OPT_SAVE,
+	OPT_METRICS_ONLY,
+	OPT_RECORDER,
 	OPT_HELP,
 };
 
@@ -43,6 +46,10 @@ static const struct args_option options[] = {
 	 "where a line opens in your editor; vscode://file/{file}:{line} if not given"},
 	{OPT_SAVE, 0, "save", NULL,
 	 "keep --source-map, --source-dir and --editor for the next times"},
+	{OPT_METRICS_ONLY, 0, "metrics-only", NULL,
+	 "answer nothing but /metrics, which Prometheus reads"},
+	{OPT_RECORDER, 0, "recorder", "PID",
+	 "the process that records: /metrics tells its CPU time and memory"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
@@ -52,7 +59,8 @@ struct request {
 	struct settings given; /* on the command line */
 	struct settings kept;  /* in the settings file */
 	const char *listen, *token, *allow_host;
-	bool open, save, help;
+	bool open, save, metrics_only, help;
+	uint64_t recorder; /* pid; 0 = none */
 };
 
 static void print_help(void)
@@ -142,6 +150,13 @@ static bool parse(struct args *args, struct request *request)
 		case OPT_ALLOW_HOST:
 			request->allow_host = value;
 			break;
+		case OPT_METRICS_ONLY:
+			request->metrics_only = true;
+			break;
+		case OPT_RECORDER:
+			if (!args_number(args, "--recorder", value, INT32_MAX, &request->recorder))
+				return false;
+			break;
 		case OPT_HELP:
 			request->help = true;
 			return true;
@@ -172,11 +187,16 @@ static void open_browser(const char *address)
 		waitpid(child, NULL, 0);
 }
 
-static void print_address(const struct server *server, bool open)
+static void print_address(const struct server *server, const struct request *request)
 {
 	const char *address = server_address(server);
 	size_t count = server_trace_count(server);
-	printf("tidemark: %zu %s at %s\n", count, count == 1 ? "trace" : "traces", address);
+	bool open = request->open;
+	if (request->metrics_only)
+		printf("tidemark: figures for Prometheus at %.*smetrics%s\n",
+		       (int)strcspn(address, "?"), address, address + strcspn(address, "?"));
+	else
+		printf("tidemark: %zu %s at %s\n", count, count == 1 ? "trace" : "traces", address);
 	if (getenv("SSH_CONNECTION")) {
 		char host[256] = "HOST";
 		gethostname(host, sizeof host - 1);
@@ -196,6 +216,12 @@ static void log_line(void *ctx, const char *line)
 {
 	(void)ctx;
 	fprintf(stderr, "tidemark serve: %s\n", line);
+}
+
+static bool find_usage(void *ctx, uint64_t *ret_cpu_ns, uint64_t *ret_bytes)
+{
+	const uint64_t *pid = ctx;
+	return recorder_usage(*pid, ret_cpu_ns, ret_bytes);
 }
 
 /* The line on the terminal; files may be read by several threads. */
@@ -269,6 +295,9 @@ static int serve(struct request *request)
 						: "vscode://file/{file}:{line}",
 		.progress = tell_progress,
 		.progress_ctx = &reading,
+		.metrics_only = request->metrics_only,
+		.recorder = request->recorder ? find_usage : NULL,
+		.recorder_ctx = (void *)(uintptr_t)&request->recorder,
 		.log = log_line,
 	};
 	struct server *server = NULL;
@@ -286,7 +315,7 @@ static int serve(struct request *request)
 		fprintf(stderr, "tidemark serve: %s.\n", err.text);
 		return err.code == -EINVAL ? 2 : 1;
 	}
-	print_address(server, request->open);
+	print_address(server, request);
 	sigwait(&ends, &got);
 	server_stop(server);
 	return 0;

@@ -12,11 +12,13 @@
 /* Out of the terminal's group: Ctrl-C is for the program, and for us. */
 static void become_server(const struct run_serve *serve, const char *path, int out_fd)
 {
-	const char *argv[8];
+	const char *argv[12];
+	char recorder[16];
 	size_t count = 0;
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	snprintf(recorder, sizeof recorder, "%d", (int)getppid());
 	setsid();
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	dup2(out_fd, STDOUT_FILENO);
@@ -26,6 +28,10 @@ static void become_server(const struct run_serve *serve, const char *path, int o
 		argv[count++] = "--listen";
 		argv[count++] = serve->listen;
 	}
+	if (serve->metrics_only)
+		argv[count++] = "--metrics-only";
+	argv[count++] = "--recorder";
+	argv[count++] = recorder;
 	argv[count++] = "--";
 	argv[count++] = path;
 	argv[count] = NULL;
@@ -79,6 +85,12 @@ void run_serve_wait(struct run_serve *serve)
 	int got;
 	if (!serve->pid)
 		return;
+	if (serve->metrics_only) {
+		kill(serve->pid, SIGTERM);
+		waitpid(serve->pid, NULL, 0);
+		serve->pid = 0;
+		return;
+	}
 	if (!serve->quiet)
 		fputs("tidemark: the page stays until Ctrl-C\n", stderr);
 	sigemptyset(&ends);

@@ -33,6 +33,8 @@ struct http {
 	struct guard guard;
 	struct catalog *catalog;
 	const struct sources *sources;
+	struct metrics metrics;
+	bool metrics_only;
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 	_Atomic bool stopping;
@@ -319,6 +321,10 @@ static enum MHD_Result answer_request(struct http *http, struct MHD_Connection *
 		answer_fail(&answer, 405, "Only GET is understood here.");
 	} else if (request.param_count > REQUEST_PARAMS_MAX) {
 		answer_fail(&answer, 400, "The request has too many parameters.");
+	} else if (!strcmp(path, "/metrics")) {
+		metrics_answer(&http->metrics, &answer);
+	} else if (http->metrics_only) {
+		answer_fail(&answer, 404, "Only /metrics is answered here.");
 	} else if (!is_api) {
 		page_answer(path, header(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING), &answer);
 	} else {
@@ -362,6 +368,8 @@ int http_start(const struct http_options *options, struct http **ret_http, struc
 	http->guard = *options->guard;
 	http->catalog = options->catalog;
 	http->sources = options->sources;
+	http->metrics = options->metrics;
+	http->metrics_only = options->metrics_only;
 	http->log = options->log;
 	http->log_ctx = options->log_ctx;
 	http->daemon = MHD_start_daemon(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "server/guard.h"
+#include "server/metrics.h"
 #include "server/server.h"
 
 struct catalog;
@@ -14,6 +15,8 @@ struct http_options {
 	const struct guard *guard;
 	struct catalog *catalog;
 	const struct sources *sources;
+	struct metrics metrics;
+	bool metrics_only; /* answers nothing but /metrics */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 };

@@ -2,6 +2,7 @@
 #include "server/metrics.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -40,18 +41,38 @@ static void put_label(struct text *out, const char *name, const char *value)
 	text_done(&shown);
 }
 
+/* The same labels must not come twice: functions without a name are one. */
+static void count_site(struct view_row *sites, size_t *count, const struct view_row *row)
+{
+	const char *function = row->function ? row->function : "(no name)";
+	const char *module = row->module ? row->module : "";
+	for (size_t i = 0; i < *count; i++)
+		if (!strcmp(sites[i].function, function) && !strcmp(sites[i].module, module)) {
+			sites[i].self.of[VIEW_UNFREED_BYTES] += row->self.of[VIEW_UNFREED_BYTES];
+			return;
+		}
+	if (*count == SITES)
+		return;
+	sites[*count] = *row;
+	sites[*count].function = function;
+	sites[(*count)++].module = module;
+}
+
 static void tell_sites(struct told *told, const struct shown_facts *facts)
 {
 	struct view_rows rows = {0};
+	struct view_row sites[SITES];
+	size_t count = 0;
 	const struct view *view = view_find("unfreed");
 	if (!view || view_fill(view, facts->data, &rows, NULL))
 		return;
-	for (size_t i = 0; i < rows.count && i < SITES; i++) {
-		const struct view_row *row = &rows.rows[i];
+	for (size_t i = 0; i < rows.count; i++)
+		count_site(sites, &count, &rows.rows[i]);
+	for (size_t i = 0; i < count; i++) {
 		text_print(&told->sites, "tidemark_site_live_bytes{%s", text_string(&told->labels));
-		put_label(&told->sites, "function", row->function ? row->function : "(no name)");
-		put_label(&told->sites, "module", row->module ? view_module_name(row->module) : "");
-		text_print(&told->sites, "} %" PRIu64 "\n", row->self.of[VIEW_UNFREED_BYTES]);
+		put_label(&told->sites, "function", sites[i].function);
+		put_label(&told->sites, "module", sites[i].module);
+		text_print(&told->sites, "} %" PRIu64 "\n", sites[i].self.of[VIEW_UNFREED_BYTES]);
 	}
 	view_rows_done(&rows);
 }

@@ -79,6 +79,10 @@ static int start(struct server *server, const struct server_options *options, st
 					  .guard = &guard,
 					  .catalog = server->catalog,
 					  .sources = &server->sources,
+					  .metrics = {.catalog = server->catalog,
+						      .recorder = options->recorder,
+						      .recorder_ctx = options->recorder_ctx},
+					  .metrics_only = options->metrics_only,
 					  .log = options->log,
 					  .log_ctx = options->log_ctx};
 	server->sources = (struct sources){.maps = options->source_maps,

@@ -36,6 +36,11 @@ struct server_options {
 	 * done == total. NULL = nobody listens. The thread that reads. */
 	void (*progress)(void *ctx, const char *path, uint64_t done_events, uint64_t total_events);
 	void *progress_ctx;
+	bool metrics_only; /* answers nothing but /metrics */
+	/* CPU time and memory of the process that records, for /metrics; NULL = not known. Any
+	 * thread. */
+	bool (*recorder)(void *ctx, uint64_t *ret_cpu_ns, uint64_t *ret_bytes);
+	void *recorder_ctx;
 	/* One line per request that failed on our side; NULL = silent. Any thread. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
