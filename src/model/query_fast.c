@@ -244,14 +244,18 @@ static void settle_wants(struct fast *fast)
 
 static int fill(struct fast *fast)
 {
-	unsigned slices = QUERY_KEPT | QUERY_SIZES | QUERY_LIVES;
-	int rc = add_sums(fast);
+	struct fast_kept *kept = NULL;
+	int rc = 0;
+	if (fast->query->want & (QUERY_KEPT | QUERY_SIZES | QUERY_LIVES))
+		rc = fast_kept_start(fast, &kept);
+	if (!rc)
+		rc = add_sums(fast);
 	if (!rc)
 		rc = add_edges(fast);
-	if (!rc && fast->query->want & slices)
-		rc = fast_add_kept(fast);
 	if (!rc && fast->query->want & QUERY_PEAK)
 		rc = fast_add_peak(fast);
+	if (kept)
+		rc = fast_kept_finish(fast, kept, rc);
 	settle_wants(fast);
 	struct query_answer *answer = fast->answer;
 	if (!rc && (answer_rows_finish(&fast->rows, answer) ||

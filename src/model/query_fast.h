@@ -41,5 +41,10 @@ uint64_t fast_boundary(const struct query_section *s, size_t slice);
 struct query_figures *fast_row(struct fast *fast, uint32_t stack_id);
 
 /* Each adds its part to the answer. */
-TM_MUST_CHECK int fast_add_kept(struct fast *fast);
+struct fast_kept;
+/* Other threads begin with the whole slices; `fast` must have its plan, and no figures yet. */
+TM_MUST_CHECK int fast_kept_start(struct fast *fast, struct fast_kept **ret_kept);
+/* Does the rest and adds all; after a failure (rc) it only ends them. 0 or what failed, rc first.
+ */
+TM_MUST_CHECK int fast_kept_finish(struct fast *fast, struct fast_kept *kept, int rc);
 TM_MUST_CHECK int fast_add_peak(struct fast *fast);

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/memory.h"
 #include "model/event_scan.h"
@@ -16,12 +17,10 @@ enum { SLICES_PER_THREAD = 4 };
 
 /* ---- slices ---- */
 
-/* Some of the whole slices; several threads can have one each. */
-struct slices_pass {
-	struct fast *fast;
-	size_t first, end;
-	bool all;       /* a failed realloc may hide an end: no slice can be passed over */
-	bool *has_left; /* per slice: something ends in it that was born in the slice of L */
+/* One whole slice that a thread looks at. */
+struct slice_look {
+	struct fast *fast; /* the thread's own */
+	bool has_left;     /* something ends in it that was born in the slice of L */
 };
 
 static int add_row_buckets(struct fast *fast, const struct trace_slice_row *row)
@@ -40,8 +39,8 @@ static int add_row_buckets(struct fast *fast, const struct trace_slice_row *row)
 
 static int add_slice(void *ctx, const struct trace_slice *slice)
 {
-	struct slices_pass *pass = ctx;
-	struct fast *fast = pass->fast;
+	struct slice_look *look = ctx;
+	struct fast *fast = look->fast;
 	for (uint32_t i = 0; i < slice->row_count; i++) {
 		const struct trace_slice_row *row = &slice->rows[i];
 		struct query_figures *f = fast_row(fast, row->stack_id);
@@ -50,8 +49,7 @@ static int add_slice(void *ctx, const struct trace_slice *slice)
 		for (uint32_t k = row->death_count; k-- > 0;) {
 			const struct trace_death *death = &row->deaths[k];
 			if (death->birth_slice < fast->first_slice) {
-				pass->has_left[slice->slice_id - pass->first] |=
-					death->birth_slice + 1 == fast->first_slice;
+				look->has_left |= death->birth_slice + 1 == fast->first_slice;
 				break;
 			}
 			f->kept_blocks -= death->count;
@@ -62,6 +60,19 @@ static int add_slice(void *ctx, const struct trace_slice *slice)
 			return rc;
 	}
 	return fast->error;
+}
+
+/* The same where no buckets are wanted. */
+static int add_ends(void *ctx, const struct trace_ends_row *row)
+{
+	struct slice_look *look = ctx;
+	struct query_figures *f = fast_row(look->fast, row->stack_id);
+	if (!f)
+		return look->fast->error;
+	look->has_left |= row->from_before;
+	f->kept_blocks -= row->count;
+	f->kept_bytes -= row->bytes;
+	return 0;
 }
 
 /* ---- ends of what was born in L ---- */
@@ -135,44 +146,34 @@ static bool any_undone(const struct fast *fast)
 	return false;
 }
 
-static int add_left_ends(struct slices_pass *pass)
+static int add_left_ends(struct fast *fast, size_t slice)
 {
-	struct fast *fast = pass->fast;
 	const struct query_section *s = fast->section;
+	uint64_t first = fast_boundary(s, slice), end = fast_boundary(s, slice + 1);
 	int rc = 0;
-	for (size_t slice = pass->first; slice < pass->end && !rc; slice++) {
-		uint64_t first = fast_boundary(s, slice), end = fast_boundary(s, slice + 1);
-		if (!pass->all && !pass->has_left[slice - pass->first])
-			continue;
-		for (size_t i = range_part_of_event(s, first);
-		     i < s->part_count && s->parts[i].first_event < end && !rc; i++)
-			rc = add_left_part(fast, i, first, end);
-		if (!rc)
-			rc = query_tell_progress(&fast->query->progress, first, s->stored_events,
-						 fast->err);
-	}
+	for (size_t i = range_part_of_event(s, first);
+	     i < s->part_count && s->parts[i].first_event < end && !rc; i++)
+		rc = add_left_part(fast, i, first, end);
 	return rc ? rc : fast->error;
 }
 
-static int run_pass(struct slices_pass *pass)
+static int look_at_slice(struct fast *fast, size_t slice, bool all)
 {
-	struct fast *fast = pass->fast;
 	struct trace_reader *reader = fast->section->reader;
+	struct slice_look look = {.fast = fast};
 	bool buckets = fast->query->want & (QUERY_SIZES | QUERY_LIVES);
-	pass->has_left = tm_alloc_array(pass->end - pass->first + 1, sizeof *pass->has_left);
-	int rc = pass->has_left ? 0 : -ENOMEM;
-	for (size_t i = pass->first; i < pass->end && !rc; i++) {
-		rc = buckets ? trace_reader_slice(reader, i, add_slice, pass, fast->err)
-			     : trace_reader_plain_slice(reader, i, add_slice, pass, fast->err);
-		if (!rc)
-			rc = query_tell_progress(&fast->query->progress,
-						 fast_boundary(fast->section, i),
-						 fast->section->stored_events, fast->err);
-	}
+	int rc = buckets ? trace_reader_slice(reader, slice, add_slice, &look, fast->err)
+			 : trace_reader_slice_ends(reader, slice, (uint32_t)fast->first_slice,
+						   add_ends, &look, fast->err);
+	if (!rc)
+		rc = fast->error;
 	if (!rc && fast->query->want & QUERY_KEPT &&
-	    fast->left_end_block > fast->range->first_block)
-		rc = add_left_ends(pass);
-	tm_free(pass->has_left);
+	    fast->left_end_block > fast->range->first_block && (all || look.has_left))
+		rc = add_left_ends(fast, slice);
+	if (!rc)
+		rc = query_tell_progress(&fast->query->progress,
+					 fast_boundary(fast->section, slice),
+					 fast->section->stored_events, fast->err);
 	return rc;
 }
 
@@ -180,9 +181,9 @@ static int run_pass(struct slices_pass *pass)
 
 /* A thread's own share of the answer, added to the whole in the end. */
 struct helper {
+	struct fast_kept *kept;
 	pthread_t thread;
 	bool started;
-	struct slices_pass pass;
 	struct fast fast;
 	struct query query;
 	struct edges edges;
@@ -190,39 +191,54 @@ struct helper {
 	int rc;
 };
 
+struct fast_kept {
+	bool all;            /* a failed realloc may hide an end: no slice can be passed over */
+	_Atomic size_t next; /* slice that a thread takes next */
+	size_t end;
+	struct helper helpers[EVENT_SCAN_THREADS_MAX];
+	size_t helper_count;
+};
+
+static int work(struct fast_kept *kept, struct fast *fast)
+{
+	int rc = 0;
+	size_t slice;
+	while (!rc && (slice = atomic_fetch_add(&kept->next, 1)) < kept->end)
+		rc = look_at_slice(fast, slice, kept->all);
+	if (rc)
+		atomic_store(&kept->next, kept->end);
+	return rc;
+}
+
 static void *help(void *ctx)
 {
 	struct helper *helper = ctx;
-	helper->rc = run_pass(&helper->pass);
+	helper->rc = work(helper->kept, &helper->fast);
 	return NULL;
 }
 
-static int helper_start(struct helper *helper, const struct slices_pass *all, size_t first,
-			size_t end)
+static bool helper_start(struct fast_kept *kept, const struct fast *whole)
 {
-	const struct fast *whole = all->fast;
+	struct helper *helper = &kept->helpers[kept->helper_count];
+	helper->kept = kept;
 	helper->query = *whole->query;
 	helper->query.progress = (struct query_progress){0}; /* the asking thread's business */
 	helper->fast = *whole;
 	helper->fast.query = &helper->query;
 	helper->fast.edges = &helper->edges;
 	helper->fast.err = &helper->err;
-	helper->fast.sizes = helper->fast.lives = (struct bucket_set){0};
 	edges_init(&helper->edges, whole->section, &helper->err);
-	helper->pass = (struct slices_pass){
-		.fast = &helper->fast, .first = first, .end = end, .all = all->all};
 	if (rows_init(&helper->fast.rows, whole->section->stack_count))
-		return -ENOMEM;
+		return false;
 	helper->started = !pthread_create(&helper->thread, NULL, help, helper);
-	if (!helper->started) /* then it is done by this thread */
-		help(helper);
-	return 0;
+	if (!helper->started)
+		rows_done(&helper->fast.rows);
+	return helper->started;
 }
 
 static int helper_join(struct helper *helper, struct fast *whole)
 {
-	if (helper->started)
-		pthread_join(helper->thread, NULL);
+	pthread_join(helper->thread, NULL);
 	int rc = helper->rc;
 	if (rc && helper->err.code)
 		tm_fail(whole->err, rc, "%s", helper->err.text);
@@ -248,28 +264,34 @@ static int helper_join(struct helper *helper, struct fast *whole)
 	return rc;
 }
 
-int fast_add_kept(struct fast *fast)
+int fast_kept_start(struct fast *fast, struct fast_kept **ret_kept)
 {
 	size_t count = fast->end_slice - fast->first_slice;
 	size_t threads = event_scan_threads(fast->section->threads);
-	struct slices_pass all = {
-		.fast = fast, .first = fast->first_slice, .all = any_undone(fast)};
-	if (threads > count / SLICES_PER_THREAD)
-		threads = count / SLICES_PER_THREAD;
-	size_t helpers = threads > 1 ? threads - 1 : 0, started = 0;
-	struct helper *helper = tm_alloc_array(helpers + 1, sizeof *helper);
-	int rc = helper ? 0 : -ENOMEM;
-	for (; started < helpers && !rc; started++)
-		rc = helper_start(&helper[started], &all,
-				  fast->first_slice + count * (started + 1) / threads,
-				  fast->first_slice + count * (started + 2) / threads);
-	all.end = fast->first_slice + (helpers ? count / threads : count);
-	if (!rc)
-		rc = run_pass(&all);
-	for (size_t i = 0; i < started; i++) {
-		int joined = helper_join(&helper[i], fast);
+	struct fast_kept *kept = tm_alloc(sizeof *kept);
+	if (!kept)
+		return -ENOMEM;
+	kept->all = any_undone(fast);
+	kept->end = fast->end_slice;
+	atomic_init(&kept->next, fast->first_slice);
+	if (threads > count / SLICES_PER_THREAD + 1)
+		threads = count / SLICES_PER_THREAD + 1;
+	while (kept->helper_count + 1 < threads && helper_start(kept, fast))
+		kept->helper_count++;
+	*ret_kept = kept;
+	return 0;
+}
+
+int fast_kept_finish(struct fast *fast, struct fast_kept *kept, int rc)
+{
+	if (rc) /* the answer is not wanted any more */
+		atomic_store(&kept->next, kept->end);
+	else
+		rc = work(kept, fast);
+	for (size_t i = 0; i < kept->helper_count; i++) {
+		int joined = helper_join(&kept->helpers[i], fast);
 		rc = rc ? rc : joined;
 	}
-	tm_free(helper);
+	tm_free(kept);
 	return rc;
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "trace/records.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,17 @@ TM_MUST_CHECK int trace_reader_slice(struct trace_reader *r, size_t index, trace
 /* The same without sizes and lifetimes in its rows. */
 TM_MUST_CHECK int trace_reader_plain_slice(struct trace_reader *r, size_t index, trace_slice_fn fn,
 					   void *ctx, struct tm_error *err);
+/* What ends in a slice, of one stack. */
+struct trace_ends_row {
+	uint32_t stack_id;
+	bool from_before;      /* and some were born in the slice before `first_birth` */
+	uint64_t count, bytes; /* born in slice `first_birth` or later; modulo 2^64 */
+};
+typedef int (*trace_ends_fn)(void *ctx, const struct trace_ends_row *row);
+/* Only that of one slice: takes less. Thread-safe after open and select. */
+TM_MUST_CHECK int trace_reader_slice_ends(struct trace_reader *r, size_t index,
+					  uint32_t first_birth, trace_ends_fn fn, void *ctx,
+					  struct tm_error *err);
 /* The facts of all slices, without rows; the caller frees *ret (tm_free). Reads few of them. */
 TM_MUST_CHECK int trace_reader_curve(struct trace_reader *r, struct trace_slice **ret,
 				     size_t *ret_count, struct tm_error *err);

@@ -65,6 +65,25 @@ int trace_reader_plain_slice(struct trace_reader *r, size_t index, trace_slice_f
 	return read_slice(r, index, true, fn, ctx, err);
 }
 
+int trace_reader_slice_ends(struct trace_reader *r, size_t index, uint32_t first_birth,
+			    trace_ends_fn fn, void *ctx, struct tm_error *err)
+{
+	if (index >= section_count(&r->section, FORMAT_SLICE))
+		return tm_fail(err, -ENOENT, "'%s' has no slice %zu", r->source.path, index);
+	struct bytes raw = {0};
+	const struct format_index_entry *entry =
+		entry_of(r, section_group(&r->section, FORMAT_SLICE, index));
+	int rc = source_load(&r->source, entry, &raw, err);
+	const char *wrong = NULL;
+	if (rc == 0)
+		wrong = slices_get_ends(span_of(raw.data, raw.used), r->stack_count,
+					(uint32_t)index, first_birth, fn, ctx);
+	if (wrong)
+		rc = unreadable(r, entry, wrong, err);
+	bytes_done(&raw);
+	return rc;
+}
+
 /* ---- facts ---- */
 
 static int copy_facts(void *ctx, const struct trace_slice *slice)

@@ -57,22 +57,23 @@ static void put_buckets(struct bytes *buckets, struct bytes *counts,
 	}
 }
 
-/* Most stacks ask for one size: what dies has the mean size of what is born. Wraps on purpose. */
-static uint64_t expected_bytes(const struct trace_slice_row *row, uint64_t deaths)
+/* Most stacks ask for one size: what dies has the mean size of what is born. */
+static uint64_t mean_bytes(const struct trace_slice_row *row)
 {
-	return row->births > 0 ? row->birth_bytes / row->births * deaths : 0;
+	return row->births > 0 ? row->birth_bytes / row->births : 0;
 }
 
 static void put_deaths(struct bytes *columns, uint32_t slice_id, const struct trace_slice_row *row)
 {
 	bytes_put_varint(&columns[SLICE_DEATH_COUNT], row->death_count);
 	uint32_t last = slice_id;
+	uint64_t mean = mean_bytes(row);
 	for (uint32_t i = row->death_count; i-- > 0;) {
 		const struct trace_death *death = &row->deaths[i];
 		bytes_put_varint(&columns[SLICE_DEATH_AGE], last - death->birth_slice);
 		bytes_put_varint(&columns[SLICE_DEATHS], death->count);
 		bytes_put_signed(&columns[SLICE_DEATH_BYTES],
-				 (int64_t)(death->bytes - expected_bytes(row, death->count)));
+				 (int64_t)(death->bytes - mean * death->count)); /* may wrap */
 		last = death->birth_slice;
 	}
 }
@@ -156,7 +157,7 @@ static bool get_deaths(struct span *columns, uint32_t slice_id, struct trace_sli
 		return false;
 	row->deaths = out;
 	row->death_count = (uint32_t)count;
-	uint64_t birth = slice_id;
+	uint64_t birth = slice_id, mean = mean_bytes(row);
 	for (uint64_t i = count; i-- > 0;) {
 		uint64_t step = span_varint(&columns[SLICE_DEATH_AGE]);
 		if (step > birth || (step == 0 && i + 1 < count))
@@ -164,8 +165,8 @@ static bool get_deaths(struct span *columns, uint32_t slice_id, struct trace_sli
 		birth -= step;
 		out[i].birth_slice = (uint32_t)birth;
 		out[i].count = span_varint(&columns[SLICE_DEATHS]);
-		out[i].bytes = expected_bytes(row, out[i].count) +
-			       (uint64_t)span_signed(&columns[SLICE_DEATH_BYTES]);
+		out[i].bytes =
+			mean * out[i].count + (uint64_t)span_signed(&columns[SLICE_DEATH_BYTES]);
 	}
 	return true;
 }
@@ -252,6 +253,74 @@ const char *slices_get(struct span payload, uint32_t stack_count, struct slices_
 	if (!wrong)
 		wrong = get_rows(columns, stack_count, r);
 	for (int i = 0; i < SLICE_COLUMNS && !wrong; i++)
+		wrong = columns[i].bad ? "a column is too short" : NULL;
+	return wrong;
+}
+
+/* ---- ends alone ---- */
+
+static void skip_varints(struct span *s, uint64_t count)
+{
+	while (count > 0 && s->next < s->end)
+		count -= *s->next++ < 0x80;
+	s->bad |= count > 0;
+}
+
+/* Entries begin with the youngest births: those before first_birth are passed over. */
+static bool get_row_ends(struct span *columns, uint64_t slice_id, uint64_t first_birth,
+			 uint64_t mean, struct trace_ends_row *row)
+{
+	uint64_t left = span_varint(&columns[SLICE_DEATH_COUNT]), birth = slice_id;
+	if (left > span_left(&columns[SLICE_DEATHS]))
+		return false;
+	for (bool first = true; left > 0; left--, first = false) {
+		uint64_t step = span_varint(&columns[SLICE_DEATH_AGE]);
+		if (step > birth || (step == 0 && !first))
+			return false;
+		birth -= step;
+		if (birth < first_birth) {
+			row->from_before = birth + 1 == first_birth;
+			skip_varints(&columns[SLICE_DEATH_AGE], left - 1);
+			break;
+		}
+		uint64_t count = span_varint(&columns[SLICE_DEATHS]);
+		row->count += count;
+		row->bytes += mean * count + (uint64_t)span_signed(&columns[SLICE_DEATH_BYTES]);
+	}
+	skip_varints(&columns[SLICE_DEATHS], left);
+	skip_varints(&columns[SLICE_DEATH_BYTES], left);
+	return true;
+}
+
+const char *slices_get_ends(struct span payload, uint32_t stack_count, uint32_t slice_id,
+			    uint32_t first_birth, trace_ends_fn fn, void *ctx)
+{
+	struct span columns[SLICE_COLUMNS];
+	struct trace_slice facts = {0};
+	uint64_t stack_id = 0;
+	if (!container_get(payload, columns, SLICE_COLUMNS))
+		return "its columns do not fit";
+	slices_get_facts(&columns[SLICE_FACTS], &facts);
+	if (facts.row_count > span_left(&columns[SLICE_STACK]))
+		return "it has more rows than it can have";
+	if (facts.slice_id != slice_id)
+		return "slices are missing before it";
+	for (uint32_t i = 0; i < facts.row_count; i++) {
+		uint64_t step = span_varint(&columns[SLICE_STACK]);
+		if (step >= stack_count - stack_id || (step == 0 && i > 0))
+			return "a stack is not in the file";
+		stack_id += step;
+		const struct trace_slice_row births = {
+			.births = span_varint(&columns[SLICE_BIRTHS]),
+			.birth_bytes = span_varint(&columns[SLICE_BIRTH_BYTES])};
+		struct trace_ends_row row = {.stack_id = (uint32_t)stack_id};
+		if (!get_row_ends(columns, slice_id, first_birth, mean_bytes(&births), &row))
+			return "a row is out of range";
+		if ((row.count || row.bytes || row.from_before) && fn(ctx, &row))
+			break;
+	}
+	const char *wrong = NULL;
+	for (int i = 0; i <= SLICE_DEATH_BYTES && !wrong; i++)
 		wrong = columns[i].bad ? "a column is too short" : NULL;
 	return wrong;
 }

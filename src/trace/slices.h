@@ -2,6 +2,7 @@
 /* A slice of aggregates to bytes and back, as columns. */
 #pragma once
 
+#include "trace/aggregates.h"
 #include "trace/bytes.h"
 #include "trace/records.h"
 
@@ -28,3 +29,6 @@ struct slices_reader {
  */
 const char *slices_get(struct span payload, uint32_t stack_count, struct slices_reader *r);
 void slices_done(struct slices_reader *r);
+/* The ends of slice number `slice_id` alone: each row goes to fn as it is decoded. */
+const char *slices_get_ends(struct span payload, uint32_t stack_count, uint32_t slice_id,
+			    uint32_t first_birth, trace_ends_fn fn, void *ctx);

@@ -126,8 +126,7 @@ struct view_stack_row {
 	uint32_t stack; /* for view_next_frame() */
 	uint32_t site;  /* function_id */
 	struct view_figures figures;
-	/* Of what is unfreed: what suppressions_apply() found a pattern for. */
-	uint64_t suppressed_blocks, suppressed_bytes;
+	uint64_t suppressed_blocks, suppressed_bytes; /* unfreed ones: suppressions_apply() */
 };
 struct view_row {
 	/* What it is the row of; only what tells it apart is set (see view_row_name()). */
