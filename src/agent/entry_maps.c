@@ -15,7 +15,8 @@
 static inline struct lane *maps_begin(const struct call_site *site)
 {
 	struct lane *lane = hook_begin(site);
-	return lane && !agent_fixed.no_maps && hook_recording() ? lane : NULL;
+	/* Also in a pause: they are few, and what is mapped then would be missing later. */
+	return lane && !agent_fixed.no_maps && hook_frees_recorded() ? lane : NULL;
 }
 
 static void emit_map(struct lane *lane, const struct call_site *site, enum wire_extra kind,

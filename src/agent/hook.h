@@ -90,11 +90,21 @@ static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *s
 	hook_lower(lane);
 }
 
+/*
+ * Not recording: switched off meanwhile, or paused. Of a block that is born in a
+ * pause only its address is told, so that its end is not taken for that of an
+ * older one.
+ */
+void hook_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
+		     void *block);
+
 static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *site,
 				    enum wire_api api, void *block, size_t bytes, size_t alignment)
 {
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_ALLOC, api, block, bytes, alignment);
+	else
+		hook_unrecorded(lane, site, api, block);
 }
 
 static inline void hook_end_block(struct lane *lane, const struct call_site *site, enum wire_op op,
@@ -121,6 +131,7 @@ static inline void hook_free(struct lane *lane, const struct call_site *site, en
 enum hook_realloc {
 	HOOK_REALLOC_UNSEEN, /* not recorded */
 	HOOK_REALLOC_LINKED, /* its begin is published */
+	HOOK_REALLOC_PAUSED, /* likewise, in a pause: the new block is only told of */
 	HOOK_REALLOC_PARTED, /* in a handler that interrupted another realloc of this thread */
 };
 
@@ -132,14 +143,15 @@ enum hook_realloc {
 static inline enum hook_realloc hook_realloc_begin(struct lane *lane, const struct call_site *site,
 						   enum wire_api api, void *block)
 {
-	if (!hook_recording())
+	bool recording = hook_recording();
+	if (unlikely(!recording) && !hook_frees_recorded())
 		return HOOK_REALLOC_UNSEEN;
 	if (unlikely(lane->open_realloc || (lane->first && lane->first->open_realloc)))
 		return HOOK_REALLOC_PARTED;
 	lane->open_realloc = true; /* before the begin is published, until after the end is */
 	compiler_barrier();
 	hook_end_block(lane, site, WIRE_OP_REALLOC_BEGIN, api, block);
-	return HOOK_REALLOC_LINKED;
+	return likely(recording) ? HOOK_REALLOC_LINKED : HOOK_REALLOC_PAUSED;
 }
 
 /* The new block; NULL: it failed, the old one lives on. */
@@ -148,6 +160,10 @@ struct hook_new_block {
 	size_t bytes;
 	size_t alignment;
 };
+
+/* The end of one that began in a pause; NULL: it failed. */
+void hook_realloc_paused(struct lane *lane, const struct call_site *site, enum wire_api api,
+			 void *block);
 
 static inline void hook_realloc_end(struct lane *lane, const struct call_site *site,
 				    enum wire_api api, enum hook_realloc begun, void *old,
@@ -158,6 +174,10 @@ static inline void hook_realloc_end(struct lane *lane, const struct call_site *s
 			   new.alignment);
 		compiler_barrier();
 		lane->open_realloc = false;
+		return;
+	}
+	if (begun == HOOK_REALLOC_PAUSED) {
+		hook_realloc_paused(lane, site, api, new.block);
 		return;
 	}
 	if (begun == HOOK_REALLOC_PARTED && new.block)

@@ -34,6 +34,20 @@ int cmd_detach(int argc, char **argv)
 	return refuse("detach");
 }
 
+int cmd_list(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return refuse("list");
+}
+
+int cmd_ctl(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return refuse("ctl");
+}
+
 int cmd_check(int argc, char **argv)
 {
 	(void)argc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark run PROGRAM: record it, and say at the end what was recorded. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/units.h"
@@ -26,6 +27,7 @@ enum {
 	OPT_NO_ADDRESSES,
 	OPT_NO_SYMBOLS,
 	OPT_EMBED_SOURCE,
+	OPT_ON_USR1,
 	OPT_SERVE,
 	OPT_LISTEN,
 	OPT_METRICS,
@@ -34,7 +36,8 @@ enum {
 
 static const struct args_option options[] = {
 	{OPT_OUTPUT, 'o', "output", "FILE",
-	 "where the trace goes: a file, or a folder; %p pid, %n program, %h host, %t time"},
+	 "where the trace goes: a file, or a folder; %p pid, %n program, %h host, %t time, "
+	 "%i number"},
 	{OPT_FORCE, 'f', "force", NULL, "overwrite FILE if it exists (else a number is added)"},
 	{OPT_OR_RUN, 0, "or-run", NULL, "if it cannot be recorded, run it all the same"},
 	{OPT_QUIET, 'q', "quiet", NULL, "say nothing unless something is wrong"},
@@ -49,6 +52,8 @@ static const struct args_option options[] = {
 	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "leave the functions' names out of the file"},
 	{OPT_EMBED_SOURCE, 0, "embed-source", NULL,
 	 "put the text of the source lines that allocate into the file, too"},
+	{OPT_ON_USR1, 0, "on-usr1", "WHAT",
+	 "SIGUSR1 to the program: toggle (off, and on into a new file), rotate, none"},
 	{OPT_SERVE, 0, "serve", NULL,
 	 "show the page of the recording while it runs, and after, until Ctrl-C"},
 	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
@@ -85,6 +90,20 @@ static bool complain(const struct tm_error *err)
 	return false;
 }
 
+static bool take_on_usr1(struct collector_options *run, const char *value)
+{
+	static const char *const names[] = {[COLLECTOR_USR1_NONE] = "none",
+					    [COLLECTOR_USR1_TOGGLE] = "toggle",
+					    [COLLECTOR_USR1_ROTATE] = "rotate"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (!strcmp(value, names[i])) {
+			run->on_usr1 = (enum collector_usr1)i;
+			return true;
+		}
+	fprintf(stderr, "tidemark run: 'on-usr1' is toggle, rotate or none, not '%s'.\n", value);
+	return false;
+}
+
 static bool take_value(struct request *request, struct args *args, int id, const char *value)
 {
 	struct collector_options *run = &request->run;
@@ -101,6 +120,8 @@ static bool take_value(struct request *request, struct args *args, int id, const
 		return units_parse_duration(value, &run->delay_ns, &err) ? complain(&err) : true;
 	case OPT_MAX_FILE_SIZE:
 		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err) : true;
+	case OPT_ON_USR1:
+		return take_on_usr1(run, value);
 	case OPT_DEPTH:
 		if (!args_number(args, "depth", value, WIRE_DEPTH_MAX, &number))
 			return false;

@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/quote.h"
@@ -127,7 +129,7 @@ static bool keep_first_only(struct session *session)
 	if (!first || first->role != STARTER_PROGRAM)
 		return false;
 	for (size_t i = 0; i < session->process_count; i++)
-		if (&session->processes[i] != first)
+		if (session->processes[i].pid != first->pid)
 			drop(&session->processes[i]);
 	if (first->moved_from && access(first->moved_from, F_OK) != 0 &&
 	    recording_rename(first->recording, first->moved_from))
@@ -153,16 +155,15 @@ void admit_drop_starters(struct session *session)
 	}
 }
 
-int admit_open_file(struct session *session, pid_t pid, const char *program,
-		    struct recording **ret_recording, struct tm_error *err)
+static int open_file(struct session *session, const struct output_facts *facts,
+		     struct recording **ret_recording, struct tm_error *err)
 {
 	const struct collector_options *options = session->options;
-	struct output_facts facts = {
-		.pid = pid, .program = program, .start_unix_ns = session->start_unix_ns};
+	pid_t pid = facts->pid;
 	char *wanted = NULL, *path = NULL;
 	int fd = -1;
-	int error = output_path(options->output, &facts, &wanted, err);
-	if (!error && session->process_count)
+	int error = output_path(options->output, facts, &wanted, err);
+	if (!error && session->process_count && facts->piece < 2)
 		make_way(session, wanted, starter_role_of(pid));
 	if (!error)
 		error = output_open(wanted, options->force && !session->process_count, &fd, &path,
@@ -179,6 +180,29 @@ int admit_open_file(struct session *session, pid_t pid, const char *program,
 	return error;
 }
 
+/* How often this process has begun a file. */
+static uint32_t next_piece(const struct session *session, pid_t pid)
+{
+	uint32_t piece = 1;
+	for (size_t i = 0; i < session->process_count; i++)
+		if (session->processes[i].pid == pid && session->processes[i].piece >= piece)
+			piece = session->processes[i].piece + 1;
+	for (size_t i = 0; i < session->finished_count; i++)
+		if (session->finished[i].pid == pid && session->finished[i].piece >= piece)
+			piece = session->finished[i].piece + 1;
+	return piece;
+}
+
+int admit_open_file(struct session *session, pid_t pid, const char *program,
+		    struct recording **ret_recording, struct tm_error *err)
+{
+	struct output_facts facts = {.pid = pid,
+				     .program = program,
+				     .piece = next_piece(session, pid),
+				     .start_unix_ns = session->start_unix_ns};
+	return open_file(session, &facts, ret_recording, err);
+}
+
 /* ---- letting in ---- */
 
 static struct session_process *add_process(struct session *session, pid_t pid)
@@ -192,8 +216,11 @@ static struct session_process *add_process(struct session *session, pid_t pid)
 		session->processes = grown;
 		session->process_room = room;
 	}
+	uint32_t piece = next_piece(session, pid);
 	struct session_process *process = &session->processes[session->process_count++];
-	*process = (struct session_process){.pid = pid, .pidfd = -1, .alive = true};
+	*process = (struct session_process){.pid = pid, .pidfd = -1, .alive = true, .piece = piece};
+	if (getrandom(&process->series_id, sizeof process->series_id, 0) < 0 || !process->series_id)
+		process->series_id = clock_wall_ns();
 	if (pid != session->launch.pid)
 		process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	return process;
@@ -216,27 +243,29 @@ struct shm_options admit_memory(const struct session *session)
 	const struct collector_options *options = session->options;
 	uint32_t flags = (options->free_stacks ? WIRE_OPT_FREE_STACKS : 0) |
 			 (session->tsc ? 0 : WIRE_OPT_CLOCK_NS) |
-			 (options->children ? WIRE_OPT_FOLLOW_FORK : 0);
+			 (options->children ? WIRE_OPT_FOLLOW_FORK : 0) |
+			 (options->on_usr1 ? WIRE_OPT_USR1 : 0);
 	return (struct shm_options){.depth = options->depth,
 				    .options = flags,
 				    .state = session->recording_now ? WIRE_RECORD : WIRE_IDLE};
 }
 
-/* Takes shm over. */
-static int make_section(struct session *session, struct session_process *process,
-			const struct image *image, struct shm *shm, struct section **ret_section,
-			struct tm_error *err)
+/* Texts in it are the caller's to free; so is names_fd until a section has it. */
+static struct section_options
+section_facts(struct session *session, struct session_process *process, const struct image *image)
 {
 	const struct collector_options *options = session->options;
-	char *command = command_of(process->pid), *folder = link_of(process->pid, "cwd");
-	struct section_options facts = {
+	return (struct section_options){
 		.pid = process->pid,
 		.parent = image->parent,
 		.follow_forks = options->children,
 		.forked_from = image->forked ? section_of(session, image->parent) : NULL,
+		.woken = image->woken,
+		.series_id = process->series_id,
+		.usr1_fd = session->usr1_fd,
 		.program = process->program ? process->program : "",
-		.command = command ? command : "",
-		.folder = folder,
+		.command = command_of(process->pid),
+		.folder = link_of(process->pid, "cwd"),
 		.tsc = session->tsc,
 		.earlier = session->earlier,
 		.addresses = !options->no_addresses,
@@ -244,12 +273,24 @@ static int make_section(struct session *session, struct session_process *process
 		.names_fd = namer_stream(&session->namer, process->pid, options->embed_source),
 		.naming = options->naming,
 		.naming_ctx = options->ctx,
-		.depth = shm->map.depth,
-		.woken = image->woken,
 	};
+}
+
+static void free_facts(struct section_options *facts)
+{
+	tm_free((char *)facts->command);
+	tm_free((char *)facts->folder);
+}
+
+/* Takes shm over. */
+static int make_section(struct session *session, struct session_process *process,
+			const struct image *image, struct shm *shm, struct section **ret_section,
+			struct tm_error *err)
+{
+	struct section_options facts = section_facts(session, process, image);
+	facts.depth = shm->map.depth;
 	int error = section_new(&facts, shm, ret_section, err);
-	tm_free(command);
-	tm_free(folder);
+	free_facts(&facts);
 	return error;
 }
 
@@ -270,6 +311,62 @@ static int add_section(struct session *session, struct session_process *process,
 	if (error && section)
 		section_free(section);
 	return error;
+}
+
+/* ---- pieces ---- */
+
+static int begin_piece(struct session *session, struct session_process *process,
+		       struct recording *recording, struct tm_error *err)
+{
+	struct section *before = recording_section(process->recording), *next = NULL;
+	struct image image = {.parent = procfs_parent(process->pid)};
+	struct section_options facts = section_facts(session, process, &image);
+	int error = section_new_piece(&facts, before, &next, err);
+	free_facts(&facts);
+	if (!error)
+		error = recording_add(recording, next, err);
+	if (error) {
+		section_free(next);
+		return error;
+	}
+	section_rotate(before, next);
+	return 0;
+}
+
+int admit_rotate(struct session *session, struct session_process *process, struct tm_error *err)
+{
+	struct recording *recording = NULL;
+	pid_t pid = process->pid;
+	int error = admit_open_file(session, pid, process->program ? process->program : "",
+				    &recording, err);
+	if (error)
+		return error;
+	size_t index = (size_t)(process - session->processes);
+	struct session_process *next = add_process(session, pid);
+	process = &session->processes[index]; /* they may have moved */
+	error = next ? begin_piece(session, process, recording, err)
+		     : tm_fail(err, -ENOMEM, "out of memory for the next piece");
+	if (error) {
+		session->process_count -= next != NULL;
+		recording_finish(recording, NULL);
+		unlink(recording_path(recording));
+		recording_free(recording);
+		return error;
+	}
+	if (next->pidfd >= 0)
+		close(next->pidfd);
+	next->pidfd = process->pidfd;
+	next->role = process->role;
+	next->program = tm_strdup(process->program ? process->program : "");
+	next->recording = recording;
+	next->children_recorded = process->children_recorded;
+	next->series_id = process->series_id;
+	next->usr1_seen = process->usr1_seen;
+	process->pidfd = -1;
+	process->alive = false;
+	process->replaced = true;
+	recording_close(process->recording);
+	return 0;
 }
 
 /* The new image of a process that has a recording. The descriptor is for the agent. */
@@ -341,8 +438,14 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 	int fd = -1, error = 0;
 	struct session_process *process = find_process(session, peer->pid);
 	struct image image = {.parent = peer->pid ? procfs_parent(peer->pid) : 0,
-			      .forked = peer->hello.forked != 0};
-	if (process && !recording_finished(process->recording)) {
+			      .forked = peer->hello.forked == WIRE_HELLO_FORKED,
+			      .woken = peer->hello.forked == WIRE_HELLO_WOKEN};
+	/* It had switched itself off, and begins anew. */
+	if (process && image.woken) {
+		command_stop(process, "Recording ended, and began again in another file.");
+		process = NULL;
+	}
+	if (process && !recording_closed(process->recording)) {
 		struct section *before = recording_section(process->recording);
 		if (before)
 			section_end(before, &(struct section_ending){

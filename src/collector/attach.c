@@ -51,10 +51,17 @@ static int open_file(struct attached *attached, struct tm_error *err)
 			       &attached->session.first_recording, err);
 }
 
-static struct section *section_of(const struct attached *attached)
+/* The entry of the piece that is written now, or was last; NULL: none yet. */
+static struct session_process *entry_of(const struct attached *attached)
 {
 	const struct session *session = &attached->session;
-	return session->process_count ? recording_section(session->processes[0].recording) : NULL;
+	return session->process_count ? &session->processes[session->process_count - 1] : NULL;
+}
+
+static struct section *section_of(const struct attached *attached)
+{
+	const struct session_process *entry = entry_of(attached);
+	return entry ? recording_section(entry->recording) : NULL;
 }
 
 /* In: from here on the process must be left again. */
@@ -85,9 +92,12 @@ static int enter(struct attached *attached, struct tm_error *err)
 static void read_signals(struct attached *attached)
 {
 	struct signalfd_siginfo info;
-	while (read(attached->session.signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+	while (read(attached->session.signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
 		attached->told |= info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM ||
 				  info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT;
+		if (info.ssi_signo == SIGUSR1)
+			command_rotate(&attached->session);
+	}
 }
 
 static bool time_is_over(const struct attached *attached)
@@ -111,19 +121,23 @@ static int wait_ms(const struct attached *attached)
 static uint32_t wait_for_end(struct attached *attached)
 {
 	for (;;) {
-		struct pollfd polls[2] = {
+		struct pollfd polls[3] = {
 			{.fd = attached->session.signal_fd, .events = POLLIN},
 			{.fd = attached->pidfd, .events = POLLIN},
+			{.fd = attached->session.control.fd, .events = POLLIN},
 		};
 		struct tm_error ignored = {0};
-		poll(polls, 2, wait_ms(attached));
+		poll(polls, 3, wait_ms(attached));
 		read_signals(attached);
+		if (polls[2].revents)
+			command_serve(&attached->session);
+		session_harvest(&attached->session);
 		if (polls[1].revents || (attached->pidfd < 0 && kill(attached->pid, 0)))
 			return TRACE_END_EXIT;
 		if (!inject_is_same(attached->inject))
 			return TRACE_END_EXEC;
-		if (attached->told || time_is_over(attached) ||
-		    recording_finished(attached->session.processes[0].recording) ||
+		if (attached->told || time_is_over(attached) || !entry_of(attached) ||
+		    recording_closed(entry_of(attached)->recording) ||
 		    section_state(section_of(attached)) == WIRE_OFF)
 			return TRACE_END_DETACHED;
 		if (inject_look(attached->inject, &ignored) < 0 && !attached->session.warning.code)
@@ -180,8 +194,9 @@ static void leave(struct attached *attached, uint32_t cause)
 			section_set_state(section, WIRE_OFF);
 		section_end(section, &ending);
 	}
-	session->processes[0].alive = false;
-	recording_finish(session->processes[0].recording, NULL);
+	struct session_process *entry = entry_of(attached);
+	entry->alive = false;
+	recording_finish(entry->recording, NULL);
 }
 
 static int open_session(struct attached *attached, struct tm_error *err)
@@ -196,6 +211,9 @@ static int open_session(struct attached *attached, struct tm_error *err)
 		return tm_fail(err, -errno, "cannot listen to signals: %s", strerror(errno));
 	attached->pidfd = (int)syscall(SYS_pidfd_open, attached->pid, 0);
 	session->tsc = stamp_tsc_usable();
+	/* Without it the session cannot be spoken to; it can still record. */
+	if (control_open(&session->control, &session->warning))
+		session->control.fd = -1;
 	return 0;
 }
 
@@ -205,6 +223,7 @@ int collector_attach(const struct collector_options *options, struct inject *inj
 	struct attached attached = {
 		.session = {.options = options,
 			    .signal_fd = -1,
+			    .control.fd = -1,
 			    .rendezvous.fd = -1,
 			    .namer.fd = -1,
 			    .earlier = stamp_pair_read(),

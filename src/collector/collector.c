@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -32,6 +33,10 @@ static int open_session(struct session *session, struct tm_error *err)
 	session->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (session->signal_fd < 0)
 		return tm_fail(err, -errno, "cannot listen to signals: %s", strerror(errno));
+	session->usr1_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	/* Without it the session cannot be spoken to; it can still record. */
+	if (control_open(&session->control, &session->warning))
+		session->control.fd = -1;
 	int error = rendezvous_open(&session->rendezvous, err);
 	if (error)
 		return error;
@@ -133,6 +138,7 @@ static void fill_trace(const struct session_process *process, struct collector_t
 	trace->path = tm_strdup(recording_path(process->recording));
 	trace->program = tm_strdup(process->program ? process->program : "");
 	trace->pid = process->pid;
+	trace->piece = process->piece;
 	trace->file_bytes = recording_bytes(process->recording);
 	if (!section)
 		return;
@@ -149,6 +155,30 @@ static void fill_trace(const struct session_process *process, struct collector_t
 		explain_silence(trace);
 }
 
+void session_harvest(struct session *session)
+{
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct session_process *process = &session->processes[i];
+		/* A child's section may still look into its parent's. */
+		if (!process->replaced || session->options->children ||
+		    !recording_is_done(process->recording))
+			continue;
+		struct collector_trace *grown = tm_grow_array(
+			session->finished, session->finished_count + 1, sizeof *grown);
+		if (!grown)
+			return;
+		session->finished = grown;
+		grown[session->finished_count] = (struct collector_trace){0};
+		fill_trace(process, &grown[session->finished_count++]);
+		tm_free(process->program);
+		tm_free(process->moved_from);
+		recording_free(process->recording);
+		session->process_count--;
+		memmove(process, process + 1, (session->process_count - i) * sizeof *process);
+		i--;
+	}
+}
+
 static int compare_traces(const void *a, const void *b)
 {
 	const struct collector_trace *x = a, *y = b;
@@ -163,8 +193,12 @@ void session_fill_result(struct session *session, struct collector_result *resul
 	result->wait_status = session->wait_status;
 	result->duration_ns = clock_steady_ns() - session->start_ns;
 	result->warning = session->warning;
-	result->recorded = session->process_count > 0;
-	result->traces = tm_alloc_array(session->process_count + 1, sizeof *result->traces);
+	result->recorded = session->process_count + session->finished_count > 0;
+	result->traces = tm_alloc_array(session->process_count + session->finished_count + 1,
+					sizeof *result->traces);
+	for (size_t i = 0; result->traces && i < session->finished_count; i++)
+		result->traces[result->trace_count++] = session->finished[i];
+	session->finished_count = result->traces ? 0 : session->finished_count;
 	for (size_t i = 0; result->traces && i < session->process_count; i++)
 		if (!session->processes[i].dropped)
 			fill_trace(&session->processes[i], &result->traces[result->trace_count++]);
@@ -183,12 +217,20 @@ void session_close(struct session *session)
 		recording_free(session->processes[i].recording);
 	}
 	tm_free(session->processes);
+	for (size_t i = 0; i < session->finished_count; i++) {
+		tm_free(session->finished[i].path);
+		tm_free(session->finished[i].program);
+	}
+	tm_free(session->finished);
 	if (session->first_recording)
 		discard(session->first_recording);
 	namer_stop(&session->namer);
 	environment_free(session->environment);
 	rendezvous_close(&session->rendezvous);
 	witness_stop(&session->witness);
+	control_close(&session->control);
+	if (session->usr1_fd > 0)
+		close(session->usr1_fd);
 	if (session->signal_fd >= 0)
 		close(session->signal_fd);
 	preflight_done(&session->preflight);
@@ -228,6 +270,7 @@ int collector_run(const struct collector_options *options, struct collector_resu
 	struct session session = {
 		.options = options,
 		.signal_fd = -1,
+		.control.fd = -1,
 		.rendezvous.fd = -1,
 		.earlier = stamp_pair_read(),
 		.recording_allowed = true,

@@ -27,6 +27,13 @@ struct inject;
 /* Called once if the end has to wait for names; from another thread. */
 typedef void (*collector_naming_fn)(void *ctx);
 
+/* What SIGUSR1 to the program does, where it would end it. */
+enum collector_usr1 {
+	COLLECTOR_USR1_NONE = 0,
+	COLLECTOR_USR1_TOGGLE, /* off: the file is complete; on: a new one begins */
+	COLLECTOR_USR1_ROTATE, /* the recording goes on in a new file */
+};
+
 struct collector_options {
 	char *const *argv;      /* program and arguments, NULL at the end; unless it runs already */
 	pid_t pid;              /* collector_attach(): the process */
@@ -40,7 +47,9 @@ struct collector_options {
 	uint32_t depth;         /* 0 = all */
 	uint64_t time_limit_ns; /* 0 = none */
 	uint64_t delay_ns;
-	uint64_t max_file_bytes;      /* 0 = no limit */
+	uint64_t max_file_bytes; /* 0 = no limit */
+	enum collector_usr1 on_usr1;
+	pid_t follow_pid;             /* collector_follow(): the program that started us; else 0 */
 	collector_started_fn started; /* may be NULL */
 	collector_naming_fn naming;   /* may be NULL */
 	void *ctx;
@@ -51,6 +60,7 @@ struct collector_trace {
 	char *path;
 	char *program;
 	pid_t pid;
+	uint32_t piece; /* which file of this process, from 1 */
 	uint64_t file_bytes;
 	struct model_totals totals; /* of the last image */
 	struct trace_end end;

@@ -153,17 +153,24 @@ void section_drain(struct section *section)
 	for (;;) {
 		/* Before the snapshot: what was published before the end is then in it. */
 		bool ending = atomic_load_explicit(&section->ending, memory_order_acquire);
-		if (ending && !last_passes && section->how.still_runs)
+		if (ending && !last_passes && section->how.still_runs && !section->heir)
 			nanosleep(&(struct timespec){.tv_nsec = STOP_GRACE_NS}, NULL);
 		uint64_t words = pass(section);
 		if (section->names)
 			names_modules(section->names);
 		make_chunks(section);
 		uint64_t now_ns = clock_steady_ns();
-		if (ending && (all_read(section) || ++last_passes > LAST_PASSES_MAX))
+		/* Two passes release what was there before; what comes after is the next piece's.
+		 */
+		if (ending && section->heir && ++last_passes == 2)
+			return;
+		if (ending && !section->heir &&
+		    (all_read(section) || ++last_passes > LAST_PASSES_MAX))
 			return;
 		if (now_ns >= section->next_tick_ns) {
 			section_read_notes(section);
+			section_take_moments(section, false);
+			section_tell(section);
 			feed_tick(&section->feed);
 			tick_names(section);
 			section->next_tick_ns = now_ns + TICK_NS;

@@ -149,6 +149,20 @@ static void take_unhooked(struct extra *extra, const struct copied *in)
 	extra->unhooked[bytes] = '\0';
 }
 
+/* The program names this moment. Control characters are the reader's business. */
+static void take_mark(struct extra *extra, const struct copied *in)
+{
+	char text[TRACE_MOMENT_TEXT_MAX + 1];
+	size_t bytes = in->count * 8;
+	if (bytes >= sizeof text)
+		bytes = sizeof text - 1;
+	memcpy(text, in->words, bytes);
+	text[bytes] = '\0';
+	feed_moment(extra->feed, &(struct trace_moment){.time_ns = in->time_ns,
+							.kind = TRACE_MOMENT_MARK,
+							.text = text});
+}
+
 static void take_kind(struct extra *extra, enum wire_extra kind, const struct copied *in)
 {
 	switch (kind) {
@@ -205,6 +219,9 @@ static void take_kind(struct extra *extra, enum wire_extra kind, const struct co
 		in->cursor->ended = false;
 		in->cursor->thread_id = feed_thread(extra->feed, in->cursor->tid, in->time_ns);
 		break;
+	case WIRE_EV_MARK:
+		take_mark(extra, in);
+		break;
 	case WIRE_EV_EXEC:
 	case WIRE_EV_EXEC_FAIL:
 		extra->executing = kind == WIRE_EV_EXEC;
@@ -246,6 +263,7 @@ void extra_take(struct extra *extra, struct cursor *cursor, uint64_t stamp, cons
 		[WIRE_EV_THREAD] = 2,
 		[WIRE_EV_HEAP_DISCARD] = 3,
 		[WIRE_EV_HEAP_GROW] = 4,
+		[WIRE_EV_MARK] = 0,
 	};
 	struct copied in;
 	const volatile uint64_t *shared = at;

@@ -32,6 +32,7 @@ void feed_done(struct feed *feed)
 	feed->threads = tm_free(feed->threads);
 	feed->repair = repair_free(feed->repair);
 	feed->heaps = heaps_free(feed->heaps);
+	paused_done(&feed->paused);
 }
 
 static void fail(struct feed *feed, int error)
@@ -99,6 +100,30 @@ static size_t ripe_count(const struct feed *feed, bool all)
 	return count ? count : feed->count;
 }
 
+void feed_born(struct feed *feed, uint64_t address)
+{
+	int error = paused_born(&feed->paused, address);
+	if (error)
+		fail(feed, error);
+}
+
+/* Of the ends of unknown blocks: those that were born in a pause. */
+static void tell_paused(struct feed *feed, const struct trace_event *events, size_t count)
+{
+	for (size_t i = 0; i < count && feed->paused.used; i++)
+		if (events[i].op == TRACE_FREE_OLDER)
+			paused_ended(&feed->paused, events[i].address);
+}
+
+void feed_moment(struct feed *feed, const struct trace_moment *moment)
+{
+	struct trace_moment copy = *moment;
+	if (copy.time_ns < feed->moment_ns)
+		copy.time_ns = feed->moment_ns;
+	feed->moment_ns = copy.time_ns;
+	trace_writer_moment(feed->writer, &copy);
+}
+
 void feed_out_of_memory(struct feed *feed)
 {
 	fail(feed, -ENOMEM);
@@ -115,6 +140,8 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 		return;
 	}
 	feed->events += count;
+	if (feed->paused.used)
+		tell_paused(feed, events, count);
 	trace_writer_events(feed->writer, events, count);
 	if (model_slice_due(feed->model))
 		take_slice(feed);

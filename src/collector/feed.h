@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "collector/heaps.h"
 #include "collector/modules_seen.h"
+#include "collector/paused.h"
 #include "collector/repair.h"
 #include "collector/stack_ids.h"
 #include "collector/stamp.h"
@@ -30,10 +31,12 @@ struct feed {
 	struct modules_seen modules;
 	struct trace_thread *threads; /* threads[thread_id] */
 	uint32_t thread_count, thread_room;
-	uint64_t last_ns;    /* time never falls from event to event */
-	uint64_t events;     /* heap events applied */
-	uint64_t bad_events; /* words that were no event */
-	uint64_t repaired;   /* events whose order was put right */
+	uint64_t moment_ns;   /* of the last moment */
+	uint64_t last_ns;     /* time never falls from event to event */
+	uint64_t events;      /* heap events applied */
+	uint64_t bad_events;  /* words that were no event */
+	uint64_t repaired;    /* events whose order was put right */
+	struct paused paused; /* blocks born in pauses */
 	struct repair *repair;
 	struct heaps *heaps; /* NULL: no named heap needs them */
 	bool mixed;          /* the batch has events of several threads */
@@ -97,6 +100,10 @@ static inline uint64_t feed_time(struct feed *feed, uint64_t stamp)
 	return feed->last_ns;
 }
 
+/* A block was allocated in a pause. */
+void feed_born(struct feed *feed, uint64_t address);
+/* A mark, or a pause or its end. Times that fall are raised. */
+void feed_moment(struct feed *feed, const struct trace_moment *moment);
 /* A new thread; its id. */
 uint32_t feed_thread(struct feed *feed, uint32_t tid, uint64_t time_ns);
 void feed_thread_name(struct feed *feed, uint32_t thread_id, const char name[16]);

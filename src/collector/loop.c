@@ -99,13 +99,12 @@ static void stop_all(struct session *session, uint32_t cause, const char *note)
 	set_states(session, WIRE_OFF);
 	for (size_t i = 0; i < session->process_count; i++) {
 		struct section *section = recording_section(session->processes[i].recording);
+		recording_close(session->processes[i].recording);
 		if (!session->processes[i].alive || !section)
 			continue;
 		section_end(section, &(struct section_ending){
 					     .cause = cause, .note = note, .still_runs = true});
 	}
-	for (size_t i = 0; i < session->process_count; i++)
-		recording_finish(session->processes[i].recording, NULL);
 }
 
 /* Milliseconds until the next thing that happens by time. */
@@ -140,6 +139,8 @@ static size_t fill_polls(struct session *session, struct pollfd *polls, size_t r
 	size_t count = 0;
 	polls[count++] = (struct pollfd){.fd = session->signal_fd, .events = POLLIN};
 	polls[count++] = (struct pollfd){.fd = session->rendezvous.fd, .events = POLLIN};
+	polls[count++] = (struct pollfd){.fd = session->control.fd, .events = POLLIN};
+	polls[count++] = (struct pollfd){.fd = session->usr1_fd, .events = POLLIN};
 	for (int i = 0; i < SESSION_PEERS; i++)
 		if (session->peers[i].fd >= 0)
 			polls[count++] =
@@ -154,7 +155,7 @@ static size_t fill_polls(struct session *session, struct pollfd *polls, size_t r
 static void handle_polls(struct session *session, const struct pollfd *polls, size_t count)
 {
 	for (int i = 0; i < SESSION_PEERS; i++)
-		for (size_t k = 2; k < count && session->peers[i].fd >= 0; k++)
+		for (size_t k = 4; k < count && session->peers[i].fd >= 0; k++)
 			if (polls[k].fd == session->peers[i].fd && polls[k].revents) {
 				greet(session, &session->peers[i]);
 				break;
@@ -164,6 +165,10 @@ static void handle_polls(struct session *session, const struct pollfd *polls, si
 	if (polls[0].revents)
 		signals_handle(session);
 	check_processes(session, polls, count);
+	if (polls[2].revents)
+		command_serve(session);
+	if (polls[3].revents)
+		command_usr1(session);
 }
 
 static bool others_alive(const struct session *session)
@@ -207,6 +212,7 @@ void loop_run(struct session *session)
 			first_ended = true;
 			end_first(session);
 		}
+		session_harvest(session);
 	}
 	if (!first_ended)
 		end_first(session);

@@ -118,6 +118,7 @@ static inline struct decoded decode(uint64_t w0, uint64_t w1, const uint64_t *at
 		break;
 	case WIRE_OP_NONE:
 	case WIRE_OP_EXTRA:
+	case WIRE_OP_BORN:
 		break;
 	}
 	return out;
@@ -160,6 +161,8 @@ static __attribute__((noinline)) const uint64_t *take_event(struct merge *merge,
 		return skip_bad(merge, cursor);
 	if (__builtin_expect((w0 & 15) == WIRE_OP_EXTRA, 0)) {
 		extra_take(merge->extra, cursor, stamp, at, words);
+	} else if (__builtin_expect((w0 & 15) == WIRE_OP_BORN, 0)) {
+		feed_born(merge->feed, w1);
 	} else {
 		struct decoded in = decode(w0, w1, at);
 		put_heap_event(merge->feed, cursor, stamp, w0, &in);

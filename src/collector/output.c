@@ -70,6 +70,9 @@ static void expand(struct text *text, const char *pattern, const struct output_f
 		case 'p':
 			text_print(text, "%d", (int)facts->pid);
 			break;
+		case 'i':
+			text_print(text, "%u", facts->piece ? facts->piece : 1);
+			break;
 		case 'h':
 			put_host(text);
 			break;

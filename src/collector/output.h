@@ -11,12 +11,13 @@
 struct output_facts {
 	pid_t pid;
 	const char *program;    /* path or name; its last part is used */
+	uint32_t piece;         /* for %i: from 1 */
 	uint64_t start_unix_ns; /* for %t, as local time: 20260131-235959 */
 };
 
 /*
- * The path that a pattern means: %p pid, %h host, %n program, %t start time, %%
- * a percent sign. NULL or "": tidemark.<program>.<pid>.tide. A folder (it
+ * The path that a pattern means: %p pid, %h host, %n program, %t start time, %i
+ * number of the piece, %% a percent sign. NULL or "": tidemark.<program>.<pid>.tide. A folder (it
  * exists, or ends with "/") takes the default name. Released with tm_free().
  */
 TM_MUST_CHECK int output_path(const char *pattern, const struct output_facts *facts,

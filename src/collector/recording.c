@@ -12,11 +12,12 @@
 
 struct recording {
 	char *path;
-	struct trace_writer *writer; /* of the thread, until it ends */
+	struct trace_writer *writer; /* of the thread */
 	pthread_t thread;
-	bool finished;
-	uint64_t bytes; /* once finished */
-	int error;      /* the thread's: valid once it is joined */
+	bool finished;     /* the thread is joined */
+	_Atomic bool done; /* the thread has closed the file */
+	uint64_t bytes;    /* once finished */
+	int error;         /* the thread's: valid once it is done */
 	struct tm_error why;
 	pthread_mutex_t lock; /* for the queue below */
 	pthread_cond_t changed;
@@ -38,6 +39,18 @@ static struct section *next_section(struct recording *recording)
 	return next;
 }
 
+static void close_file(struct recording *recording)
+{
+	struct tm_error why = {0};
+	int error = trace_writer_close(recording->writer, &why);
+	if (error) {
+		recording->error = error;
+		recording->why = why;
+	}
+	/* Pairs with the acquire in recording_is_done(). */
+	atomic_store_explicit(&recording->done, true, memory_order_release);
+}
+
 static void *run(void *arg)
 {
 	struct recording *recording = arg;
@@ -53,6 +66,7 @@ static void *run(void *arg)
 	}
 	for (size_t i = 0; i < recording->section_done; i++)
 		section_finish_names(recording->sections[i], recording->writer);
+	close_file(recording);
 	return NULL;
 }
 
@@ -117,25 +131,29 @@ struct section *recording_section(const struct recording *recording)
 	return count ? recording->sections[count - 1] : NULL;
 }
 
-int recording_finish(struct recording *recording, struct tm_error *err)
+void recording_close(struct recording *recording)
 {
-	if (recording->finished)
-		return recording->error;
 	pthread_mutex_lock(&recording->lock);
 	recording->closing = true;
 	pthread_cond_signal(&recording->changed);
 	pthread_mutex_unlock(&recording->lock);
-	pthread_join(recording->thread, NULL);
-	struct tm_error why = {0};
-	int error = trace_writer_close(recording->writer, &why);
-	struct stat facts;
-	recording->writer = NULL;
-	recording->finished = true;
-	if (stat(recording->path, &facts) == 0)
-		recording->bytes = (uint64_t)facts.st_size;
-	if (error) {
-		recording->error = error;
-		recording->why = why;
+}
+
+bool recording_is_done(const struct recording *recording)
+{
+	return atomic_load_explicit(&recording->done, memory_order_acquire);
+}
+
+int recording_finish(struct recording *recording, struct tm_error *err)
+{
+	if (!recording->finished) {
+		struct stat facts;
+		recording_close(recording);
+		pthread_join(recording->thread, NULL);
+		recording->writer = NULL;
+		recording->finished = true;
+		if (stat(recording->path, &facts) == 0)
+			recording->bytes = (uint64_t)facts.st_size;
 	}
 	if (recording->error && err)
 		*err = recording->why;
@@ -164,12 +182,12 @@ int recording_rename(struct recording *recording, const char *path)
 
 uint64_t recording_bytes(const struct recording *recording)
 {
-	return recording->writer ? trace_writer_bytes(recording->writer) : recording->bytes;
+	return recording->bytes;
 }
 
-bool recording_finished(const struct recording *recording)
+bool recording_closed(const struct recording *recording)
 {
-	return recording->finished;
+	return recording->closing;
 }
 
 struct recording *recording_free(struct recording *recording)

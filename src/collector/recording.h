@@ -28,16 +28,20 @@ TM_MUST_CHECK int recording_add(struct recording *recording, struct section *sec
 /* The image that is being recorded, or the last one; NULL before the first. Borrowed. */
 struct section *recording_section(const struct recording *recording);
 
+/* No more images come: the thread finishes the file by itself. */
+void recording_close(struct recording *recording);
+/* It has. Thread-safe. */
+bool recording_is_done(const struct recording *recording);
 /* No more images come. Waits until all is written and the file is closed. */
 int recording_finish(struct recording *recording, struct tm_error *err);
 
 /* Where the file is; changes when it is renamed. */
 const char *recording_path(const struct recording *recording);
 TM_MUST_CHECK int recording_rename(struct recording *recording, const char *path);
-/* Bytes of the file. */
+/* Bytes of the file, after recording_finish(). */
 uint64_t recording_bytes(const struct recording *recording);
-/* The file is closed already (a limit was reached). */
-bool recording_finished(const struct recording *recording);
+/* It takes no more images (it was stopped, or a limit was reached). */
+bool recording_closed(const struct recording *recording);
 
 /* After recording_finish(). */
 struct recording *recording_free(struct recording *recording);

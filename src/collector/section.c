@@ -26,29 +26,70 @@ static void forked(void *ctx, uint32_t thread_id, uint32_t pid, bool done)
 		inherit_box_put(section->box, &section->feed, thread_id);
 }
 
-static int fill(struct section *section, const struct section_options *options,
-		struct tm_error *err)
+static int fill_texts(struct section *section, const struct section_options *options)
 {
 	section->program = tm_strdup(options->program);
-	section->command = tm_strdup(options->command);
+	section->command = tm_strdup(options->command ? options->command : "");
 	section->folder = tm_strdup(options->folder ? options->folder : "");
 	section->extra.folder = section->folder;
 	section->options.program = section->program;
 	section->options.command = section->command;
-	if (!section->program || !section->command || !section->folder ||
-	    cursors_init(&section->cursors, &section->shm.map))
-		return tm_fail(err, -ENOMEM, "out of memory for the recording");
-	int error =
-		feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier, err);
-	if (error)
-		return error;
 	section->start_unix_ns = clock_wall_ns();
-	section->box = options->follow_forks ? inherit_box_new() : NULL;
+	pthread_mutex_init(&section->lock, NULL);
+	pthread_cond_init(&section->given, NULL);
+	return section->program && section->command && section->folder ? 0 : -ENOMEM;
+}
+
+int section_connect(struct section *section, struct tm_error *err)
+{
+	section->box = section->options.follow_forks ? inherit_box_new() : NULL;
 	section->extra.fork = section->box ? forked : NULL;
 	section->extra.ctx = section;
 	section->extra.feed = &section->feed;
 	if (merge_init(&section->merge, &section->cursors, &section->feed, &section->extra))
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
+	return 0;
+}
+
+static int fill(struct section *section, const struct section_options *options,
+		struct tm_error *err)
+{
+	section->control = section->shm.map.control;
+	section->piece = 1;
+	if (fill_texts(section, options) || cursors_init(&section->cursors, &section->shm.map))
+		return tm_fail(err, -ENOMEM, "out of memory for the recording");
+	int error =
+		feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier, err);
+	if (error)
+		return error;
+	atomic_store(&section->origin_ns, section->feed.clock.origin_ns);
+	return section_connect(section, err);
+}
+
+int section_new_piece(const struct section_options *options, struct section *before,
+		      struct section **ret_section, struct tm_error *err)
+{
+	struct section *section = tm_alloc(sizeof *section);
+	if (!section || fill_texts(section, options)) {
+		section_free(section);
+		if (options->names_fd > 0)
+			close(options->names_fd);
+		return tm_fail(err, -ENOMEM, "out of memory for the next piece");
+	}
+	section->options = *options;
+	section->options.program = section->program;
+	section->options.command = section->command;
+	section->options.forked_from = NULL;
+	section->options.woken = before->options.woken;
+	section->options.depth = before->options.depth;
+	section->shm = (struct shm){.fd = -1};
+	section->control = before->control;
+	section->elder = before;
+	section->piece = before->piece + 1;
+	atomic_store(&section->origin_ns, clock_steady_ns());
+	if (options->names_fd > 0 && names_new(options->names_fd, &section->feed, &section->names))
+		section->names = NULL;
+	*ret_section = section;
 	return 0;
 }
 
@@ -90,17 +131,15 @@ struct section *section_free(struct section *section)
 	if (section->options.woken)
 		shm_empty(&section->shm);
 	shm_close(&section->shm);
+	model_free(section->elder_model);
+	for (uint32_t i = 0; i < section->moment_count; i++)
+		tm_free(section->moments[i].text);
+	pthread_mutex_destroy(&section->lock);
+	pthread_cond_destroy(&section->given);
 	tm_free(section->program);
 	tm_free(section->command);
 	tm_free(section->folder);
 	return tm_free(section);
-}
-
-static void wake_drain(struct section *section)
-{
-	struct wire_control *control = section->shm.map.control;
-	atomic_store(&control->asleep, 0);
-	syscall(SYS_futex, &control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void section_end(struct section *section, const struct section_ending *ending)
@@ -110,20 +149,7 @@ void section_end(struct section *section, const struct section_ending *ending)
 	section->how = *ending;
 	/* Pairs with the acquire in section_run(): `how` is read after. */
 	atomic_store_explicit(&section->ending, true, memory_order_release);
-	wake_drain(section);
-}
-
-void section_set_state(struct section *section, enum wire_state state)
-{
-	struct wire_control *control = section->shm.map.control;
-	if (state == WIRE_OFF)
-		atomic_store(&control->off_reason, WIRE_OFF_STOPPED);
-	atomic_store(&control->state, state);
-}
-
-enum wire_state section_state(const struct section *section)
-{
-	return (enum wire_state)atomic_load(&section->shm.map.control->state);
+	section_wake(section);
 }
 
 const struct section_result *section_result(const struct section *section)
@@ -132,7 +158,7 @@ const struct section_result *section_result(const struct section *section)
 }
 
 static void write_meta(struct section *section, const struct inherit_set *inherited,
-		       struct trace_writer *writer)
+		       const struct resume *resume, struct trace_writer *writer)
 {
 	char host[256] = "";
 	gethostname(host, sizeof host - 1);
@@ -154,6 +180,11 @@ static void write_meta(struct section *section, const struct inherit_set *inheri
 		.addresses = options->addresses,
 		.free_stacks = options->free_stacks,
 		.depth = options->depth,
+		.series_id = options->series_id, /* the first piece cannot know of the next */
+		.piece = section->piece,
+		.piece_start_ns = section->piece_start_ns,
+		.inherited_blocks = resume ? resume_blocks(resume) : 0,
+		.inherited_bytes = resume ? resume_bytes(resume) : 0,
 	};
 	if (inherited)
 		inherit_set_sums(inherited, &meta.inherited_blocks, &meta.inherited_bytes);
@@ -199,8 +230,9 @@ static const char *choose_note(const struct section *section, const struct trace
 
 static void fill_end(struct section *section, struct trace_writer *writer)
 {
-	struct wire_control *control = section->shm.map.control;
+	struct wire_control *control = section->control;
 	struct cursor_counters counters = cursors_counters(&section->cursors);
+	const struct cursor_counters *before = &section->counted;
 	struct section_result *result = &section->result;
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
@@ -216,10 +248,11 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 		.cause = section->how.cause,
 		.status = section->how.status,
 		.duration_ns = clock_steady_ns() - section->feed.clock.origin_ns,
-		.lost_events = counters.lost + atomic_load(&control->lost),
-		.cut_stacks = counters.cut,
-		.fp_frames = counters.fp_frames,
-		.waited_ns = counters.waited_ns,
+		.lost_events = counters.lost - before->lost + atomic_load(&control->lost) -
+			       section->lost_before,
+		.cut_stacks = counters.cut - before->cut,
+		.fp_frames = counters.fp_frames - before->fp_frames,
+		.waited_ns = counters.waited_ns - before->waited_ns,
 		.agent_bytes = atomic_load(&control->agent_bytes),
 		.collector_cpu_ns = clock_cpu_ns(),
 		.collector_bytes = (uint64_t)usage.ru_maxrss * 1024,
@@ -228,6 +261,8 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 		.children_not_recorded = children > recorded ? children - recorded : 0,
 		.off_reason = off_reason,
 		.events_not_stored = trace_writer_unstored(writer),
+		.paused_births = section->feed.paused.births,
+		.freed_paused = section->feed.paused.frees,
 	};
 	if (off_reason != WIRE_OFF_NONE && off_reason != WIRE_OFF_STOPPED)
 		result->end.cause = TRACE_END_AGENT_OFF;
@@ -317,13 +352,20 @@ void section_finish_names(struct section *section, struct trace_writer *writer)
 	strncpy(result->name_warning, first, sizeof result->name_warning - 1);
 }
 
-int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err)
+/* The section's begin in the file, and for a piece what lives then. */
+static int begin(struct section *section, struct trace_writer *writer)
 {
-	struct wire_control *control = section->shm.map.control;
+	struct resume *resume = NULL;
+	int error = section->elder ? section_take_over(section) : 0;
+	if (error)
+		return error;
 	section->feed.writer = writer;
-	owner_enter(&section->owner, &control->owner);
-	struct inherit_set *inherited = take_inherited(section);
-	write_meta(section, inherited, writer);
+	owner_enter(&section->owner, &section->control->owner);
+	if (section->elder_model &&
+	    resume_new(section->elder_model, section->feed.thread_count, &resume))
+		resume = NULL; /* then their ends will be those of older blocks */
+	struct inherit_set *inherited = section->elder ? NULL : take_inherited(section);
+	write_meta(section, inherited, resume, writer);
 	if (section->names)
 		names_begin(section->names, trace_writer_section(writer));
 	struct watch_options watch = {.pid = section->options.pid,
@@ -333,21 +375,52 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	/* Without a watch there are no samples, but the events are what counts. */
 	if (watch_start(&watch, &section->watch, NULL))
 		section->watch = NULL;
-	inherit(section, inherited);
-	section_drain(section);
-	if (section->box)
-		inherit_box_close(section->box);
-	section_read_notes(section);
-	sample_peak(section);
-	refine_cause(section);
-	feed_close_slice(&section->feed);
+	if (section->elder)
+		section_resume(section, resume);
+	else
+		inherit(section, inherited);
+	resume_free(resume);
+	return 0;
+}
+
+/* What is left of it goes to the next piece, which need not wait for the names. */
+static void end_piece(struct section *section, struct trace_writer *writer)
+{
+	fill_end(section, writer);
+	section->watch = watch_stop(section->watch);
+	owner_leave(&section->owner, &section->control->owner);
+	section_hand_over(section);
+	section_finish_names(section, writer);
+}
+
+static void end_image(struct section *section, struct trace_writer *writer)
+{
 	/* With another image waiting to be drained, the names come while it runs. */
 	if (section->names && section->how.more_follows)
 		names_end(section->names);
 	else
 		section_finish_names(section, writer);
 	fill_end(section, writer);
-	owner_leave(&section->owner, &control->owner);
+	owner_leave(&section->owner, &section->control->owner);
+}
+
+int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err)
+{
+	int error = begin(section, writer);
+	if (error)
+		return tm_fail(err, error, "out of memory for the next piece");
+	section_drain(section);
+	if (section->box)
+		inherit_box_close(section->box);
+	section_read_notes(section);
+	section_take_moments(section, true);
+	sample_peak(section);
+	refine_cause(section);
+	feed_close_slice(&section->feed);
+	if (section->heir)
+		end_piece(section, writer);
+	else
+		end_image(section, writer);
 	trace_writer_end(writer, &section->result.end);
 	section->watch = watch_stop(section->watch);
 	if (section->feed.error && err)

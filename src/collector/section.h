@@ -30,6 +30,8 @@ struct section_options {
 	void *naming_ctx;
 	uint32_t depth;
 	bool woken;                  /* the program ran before: older blocks are not known */
+	uint64_t series_id;          /* of the pieces that this may become; not 0 */
+	int usr1_fd;                 /* an eventfd, told of SIGUSR1s to the program; 0 none */
 	bool follow_forks;           /* children that fork begin with what is live here */
 	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
 };
@@ -38,6 +40,18 @@ struct section_options {
 TM_MUST_CHECK int section_new(const struct section_options *options, struct shm *shm,
 			      struct section **ret_section, struct tm_error *err);
 struct section *section_free(struct section *section);
+/*
+ * The next piece of a recording: a section that goes on where `before` will end.
+ * `options` as for section_new(), of which forked_from, woken, depth, tsc and
+ * earlier do not count. When it is added to a recording, call section_rotate().
+ */
+TM_MUST_CHECK int section_new_piece(const struct section_options *options, struct section *before,
+				    struct section **ret_section, struct tm_error *err);
+/*
+ * Ends `section`, in favour of `next`; `next` must live as long. Waits a moment, so that what
+ * happens after is in `next`; if the disk is slow, it may still be in `section`. Thread-safe.
+ */
+void section_rotate(struct section *section, struct section *next);
 
 /* The image is over; the drain loop ends when all is read. Thread-safe. */
 struct section_ending {
@@ -52,9 +66,20 @@ struct section_ending {
 };
 void section_end(struct section *section, const struct section_ending *ending);
 
-/* Record, pause or stop: what the agent is told. Thread-safe. */
+/* Record, pause or stop: what the agent is told, and the trace where it was paused. Thread-safe. */
 void section_set_state(struct section *section, enum wire_state state);
 enum wire_state section_state(const struct section *section);
+/* Names this moment. Thread-safe. -ENOMEM, or -ESHUTDOWN when it is over. */
+TM_MUST_CHECK int section_mark(struct section *section, const char *text);
+
+/* How it goes, some milliseconds ago. Thread-safe. */
+struct section_figures {
+	uint64_t events, live_bytes, peak_bytes, lost_events;
+	uint64_t age_ns;
+	uint32_t piece; /* from 1 */
+	uint32_t usr1;  /* SIGUSR1s that the program got for us */
+};
+void section_figures(const struct section *section, struct section_figures *ret);
 
 /* Drains until section_end() and beyond, to the end record. The writer is borrowed. */
 int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err);

@@ -11,6 +11,18 @@
 #include "collector/owner.h"
 #include "collector/section.h"
 #include "collector/watch.h"
+#include "model/resume.h"
+
+#include <pthread.h>
+
+enum { SECTION_MOMENTS = 64 };
+
+/* On the way from another thread into the trace. */
+struct section_moment {
+	uint64_t time_ns;
+	char *text; /* owned */
+	uint8_t kind;
+};
 
 struct section {
 	struct section_options options;
@@ -19,6 +31,7 @@ struct section {
 	struct names *names;    /* NULL: none are looked up */
 	struct section *before; /* of the same file; NULL: the first */
 	struct shm shm;
+	struct wire_control *control; /* in shm; also before a piece has it */
 	struct cursors cursors;
 	struct merge merge;
 	struct extra extra;
@@ -26,6 +39,23 @@ struct section {
 	struct owner owner;
 	struct inherit_box *box; /* for children; NULL: they are not followed */
 	bool inherited;          /* thread 0 has the parent's blocks */
+	/* Pieces: handover.c. */
+	struct section *heir;           /* set before `ending`: it gets what is below */
+	struct section *elder;          /* the piece before; NULL: none */
+	struct model *elder_model;      /* what lived at its end */
+	struct cursor_counters counted; /* by the pieces before */
+	uint64_t lost_before;
+	uint32_t piece; /* from 1 */
+	uint64_t piece_start_ns;
+	pthread_mutex_t lock; /* for what follows */
+	pthread_cond_t given;
+	bool was_given;
+	struct section_moment moments[SECTION_MOMENTS];
+	_Atomic uint32_t moment_count;
+	/* For other threads: section_figures(). */
+	_Atomic uint64_t told_events, told_live_bytes, told_peak_bytes, told_lost;
+	_Atomic uint64_t origin_ns;
+	uint32_t usr1_told;
 	_Atomic bool ending;
 	struct section_ending how; /* valid once `ending` */
 	uint64_t next_tick_ns;
@@ -39,3 +69,26 @@ struct section {
 void section_drain(struct section *section);
 /* What the watch thread has seen since. */
 void section_read_notes(struct section *section);
+
+/* Merge and the other parts, once shm, cursors and feed are there. */
+TM_MUST_CHECK int section_connect(struct section *section, struct tm_error *err);
+
+/* ---- switch.c ---- */
+
+/* The drain thread looks around. Thread-safe. */
+void section_wake(struct section *section);
+
+/* Marks and pauses that came since go into the trace. Unless `wait`, only if nobody holds the lock.
+ */
+void section_take_moments(struct section *section, bool wait);
+/* For section_figures(). */
+void section_tell(struct section *section);
+
+/* ---- handover.c ---- */
+
+/* All but names and the end record is done: the next piece begins. In the drain thread. */
+void section_hand_over(struct section *section);
+/* Waits for it, and makes the feed what the piece before left. 0, or -errno. */
+TM_MUST_CHECK int section_take_over(struct section *section);
+/* What lived then is the begin of this piece. After the meta data. */
+void section_resume(struct section *section, struct resume *resume);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "collector/collector.h"
+#include "collector/control.h"
 #include "collector/launch.h"
 #include "collector/namer.h"
 #include "collector/preflight.h"
@@ -27,6 +28,10 @@ struct session_process {
 	char *moved_from; /* the name it gave up for a program it had started; NULL: none */
 	struct recording *recording;
 	uint64_t children_recorded;
+	uint64_t series_id; /* of its pieces */
+	uint32_t piece;     /* from 1 */
+	uint32_t usr1_seen; /* SIGUSR1s that were answered */
+	bool replaced;      /* recording it has ended; it may have a new entry */
 };
 
 struct session {
@@ -42,9 +47,13 @@ struct session {
 	bool tsc;
 	uint64_t start_ns, start_unix_ns;
 	int signal_fd;
+	struct control control;
+	int usr1_fd; /* eventfd: a program got a SIGUSR1 for us */
 	struct rendezvous_peer peers[SESSION_PEERS];
 	struct session_process *processes;
 	size_t process_count, process_room;
+	struct collector_trace *finished; /* of replaced entries, which are gone */
+	size_t finished_count;
 	struct recording *first_recording; /* open, waiting for the first image; then NULL */
 	bool recording_allowed;            /* until the time limit */
 	bool recording_now;                /* the delay is over */
@@ -74,8 +83,24 @@ struct shm_options admit_memory(const struct session *session);
 /* A file for a process: pattern, number if taken. */
 TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char *program,
 				  struct recording **ret_recording, struct tm_error *err);
+/* The next piece of a process: the recording goes on in a new file. */
+TM_MUST_CHECK int admit_rotate(struct session *session, struct session_process *process,
+			       struct tm_error *err);
 /* After all: the traces of starters go when something else was recorded. */
 void admit_drop_starters(struct session *session);
+
+/* ---- command.c ---- */
+
+/* Answers who knocks at the control socket. */
+void command_serve(struct session *session);
+/* All that is recorded goes on in new files. */
+void command_rotate(struct session *session);
+/* SIGUSR1s that programs got since. */
+void command_usr1(struct session *session);
+/* The recording of one process ends; the program goes on. The file is completed meanwhile. */
+void command_stop(struct session_process *process, const char *note);
+/* Of entries that are done with: what is to be told at the end; their memory is given back. */
+void session_harvest(struct session *session);
 
 /* ---- signals.c ---- */
 

@@ -48,8 +48,8 @@ static int add_pending(struct inherited *set, const struct model *m, uint32_t th
 	if (!block)
 		return -ENOMEM;
 	*block = (struct inherited_block){
-		.old_id = pending->key,
-		.address = live_other(&pending->block),
+		.old_id = m->by_block ? pending->key : live_other(&pending->block),
+		.address = m->by_block ? live_other(&pending->block) : pending->key,
 		.size_bytes = live_size_bytes(&pending->block),
 		.stack_id = stacks_hot(&m->stacks, pending->block.slot)->stack_id,
 		.thread_id = live_thread_id(&pending->block),

@@ -11,6 +11,7 @@
 #include "model/cursor.h"
 #include "model/inherited.h"
 #include "model/restack.h"
+#include "model/resume.h"
 #include "model/state.h"
 
 enum { BATCH = 4096 };
@@ -252,33 +253,11 @@ static int write_inherited(struct work *k)
 	return rc || !k->inherited.count ? rc : copy_cut(&k->copy);
 }
 
-static int add_range(void *ctx, uint64_t start, uint64_t end, uint8_t kind, uint32_t call)
+static int write_map(void *ctx, const struct trace_map_event *event)
 {
 	struct work *k = ctx;
-	(void)call;
-	const struct trace_map_event event = {
-		.op = TRACE_MAP,
-		.address = start,
-		.bytes = end - start,
-		.prot_or_advice = kind & MAP_RESERVED ? 0 : 3, /* PROT_READ | PROT_WRITE */
-		.flags = kind & MAP_FILE_BACKED ? TRACE_MAP_FILE : 0,
-	};
-	int rc = model_apply_map(k->copy.model, &event, k->err);
-	return rc ? rc : trace_writer_maps(k->copy.writer, &event, 1);
-}
-
-static int write_maps(struct work *k)
-{
-	const struct map_set *maps = &k->before->maps;
-	int rc = maps_each(maps, add_range, k);
-	const struct trace_map_event event = {.op = TRACE_MAP_BRK,
-					      .address = maps->brk_start,
-					      .bytes = maps->brk_start + maps->brk_bytes};
-	if (!rc && maps->brk_start)
-		rc = model_apply_map(k->copy.model, &event, k->err);
-	if (!rc && maps->brk_start)
-		rc = trace_writer_maps(k->copy.writer, &event, 1);
-	return rc;
+	int rc = model_apply_map(k->copy.model, event, k->err);
+	return rc ? rc : trace_writer_maps(k->copy.writer, event, 1);
 }
 
 static void renumber(struct work *k, struct trace_event *event)
@@ -423,7 +402,7 @@ static int trim(struct work *k, struct trace_writer *w)
 	if (!rc)
 		rc = copy_names(&k->copy);
 	if (!rc)
-		rc = write_maps(k);
+		rc = resume_maps(k->before, write_map, k);
 	if (!rc)
 		rc = write_inherited(k);
 	if (!rc)

@@ -280,7 +280,7 @@ struct trace_meta {
 	 * the order of their birth: the n-th is the n-th of those that live at the end of the piece
 	 * before.
 	 */
-	uint64_t series_id;      /* the same in all pieces; 0: a whole recording */
+	uint64_t series_id;      /* the same in all pieces; 0: this can have none */
 	uint32_t piece;          /* from 1 */
 	uint64_t piece_start_ns; /* since the start of the first piece */
 	/* Of an imported file: "heaptrack 1.4.0, format 3, interpreted"; "" for our own. */

@@ -198,7 +198,8 @@ void view_json_recording(struct json *json, const struct view_input *input)
 	json_u64(json, "children_not_recorded", end->children_not_recorded);
 	json_u64(json, "paused_allocations", end->paused_births);
 	json_u64(json, "freed_paused", end->freed_paused);
-	put_known(json, "piece", input->meta->series_id != 0, input->meta->piece);
+	put_known(json, "piece", input->meta->piece > 1 || end->cause == TRACE_END_ROTATED,
+		  input->meta->piece);
 	put_text(json, "note", end->note);
 	put_text(json, "tool_version", input->meta->tool_version);
 	put_text(json, "source", input->meta->source);

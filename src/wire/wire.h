@@ -25,7 +25,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6b6d6474, /* "tdmk" */
-	WIRE_VERSION = 1,
+	WIRE_VERSION = 2,
 	WIRE_PAGE_BYTES = 4096,
 	WIRE_CHUNK_BYTES = 32 * 1024,
 	WIRE_CHUNK_HEADER_BYTES = 64,
@@ -65,6 +65,7 @@ enum {
 	WIRE_OPT_CLOCK_NS = 1u << 2,    /* stamps are CLOCK_MONOTONIC nanoseconds, not TSC */
 	WIRE_OPT_FOLLOW_FORK = 1u << 3, /* forked children connect by themselves (--children) */
 	WIRE_OPT_NO_MAPS = 1u << 4,     /* do not record mmap and friends */
+	WIRE_OPT_USR1 = 1u << 5,        /* SIGUSR1, where it would end the program, is for us */
 };
 
 struct wire_control {
@@ -113,7 +114,7 @@ struct wire_control {
 	_Atomic uint64_t agent_bytes;   /* private memory the agent has mapped and touched, about */
 	_Atomic uint64_t thread_serial; /* next serial for a stream */
 	_Atomic uint32_t quick_barrier; /* 1: registered for MEMBARRIER_CMD_GLOBAL_EXPEDITED */
-	uint32_t reserved3;
+	_Atomic uint32_t usr1;          /* SIGUSR1s that came for us */
 	uint8_t pad3[64 - 48];
 };
 _Static_assert(sizeof(struct wire_control) == 320, "control layout");
@@ -214,6 +215,7 @@ enum wire_op {
 	WIRE_OP_ALLOC_FAIL = 9,   /* 3 words: w1 = size, w2 = node << 32 */
 	WIRE_OP_EXTRA = 10, /* w1 = enum wire_extra | words << 16 (all words incl. w0, w1); payload
 			       follows */
+	WIRE_OP_BORN = 11,  /* 2 words: w1 = address of a block allocated while paused */
 };
 
 /* Which family of entry points; the api field. */
@@ -258,6 +260,7 @@ enum wire_extra {
 	/* Memory that a heap hands out from now on: w2 = the heap's key, w3 = its parent's (0:
 	 * malloc or a mapping), w4 = address, w5 = bytes */
 	WIRE_EV_HEAP_GROW = 22,
+	WIRE_EV_MARK = 23, /* w2.. = text, padded with zeros: the program names this moment */
 };
 
 /*
@@ -310,6 +313,7 @@ static inline unsigned wire_event_words(uint64_t w0, uint64_t w1)
 		return 4;
 	case WIRE_OP_FREE:
 	case WIRE_OP_REALLOC_BEGIN:
+	case WIRE_OP_BORN:
 		return 2;
 	case WIRE_OP_EXTRA: {
 		uint64_t words = w1 >> 16;
@@ -333,7 +337,12 @@ struct wire_hello {
 	char agent_version[24];
 	char token[32];
 	uint32_t pid;    /* as the target sees itself; the collector prefers SO_PEERCRED */
-	uint32_t forked; /* 1: a forked child, not a new image */
+	uint32_t forked; /* enum wire_hello_kind */
+};
+enum wire_hello_kind {
+	WIRE_HELLO_IMAGE = 0, /* a program has just been started */
+	WIRE_HELLO_FORKED = 1,
+	WIRE_HELLO_WOKEN = 2, /* runs already, and was not recorded until now */
 };
 struct wire_welcome {
 	uint32_t magic;

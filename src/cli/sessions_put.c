@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sessions_put.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/sessions.h"
+
+void sessions_put_json(struct json *json, const struct control_process *process)
+{
+	json_begin_object(json, NULL);
+	json_u64(json, "pid", (uint64_t)process->pid);
+	json_u64(json, "tidemark_pid", (uint64_t)process->tool_pid);
+	json_string(json, "state", sessions_state_name(process->state));
+	json_string(json, "source", process->source);
+	json_string(json, "program", process->program);
+	json_string(json, "file", *process->file ? process->file : NULL);
+	json_u64(json, "file_bytes", process->file_bytes);
+	json_u64(json, "piece", process->piece);
+	json_u64(json, "age_ns", process->age_ns);
+	json_u64(json, "events", process->events);
+	json_u64(json, "live_bytes", process->live_bytes);
+	json_u64(json, "peak_bytes", process->peak_bytes);
+	json_u64(json, "lost_events", process->lost_events);
+	json_end(json);
+}
+
+void sessions_put_status(struct out *out, const struct control_process *process)
+{
+	struct text *text = &out->text;
+	out_name(out, sessions_program_name(process->program), 0);
+	text_print(text, " (pid %d): %s, by tidemark %d (%s)\n", process->pid,
+		   sessions_state_name(process->state), process->tool_pid, process->source);
+	if (process->state == CONTROL_OFF && !process->piece)
+		return;
+	text_print(text, "  %s events in %s, %s live, %s at the peak, %s lost\n",
+		   units_grouped(process->events).text, units_duration(process->age_ns).text,
+		   units_bytes(process->live_bytes).text, units_bytes(process->peak_bytes).text,
+		   units_grouped(process->lost_events).text);
+	text_print(text, "  %s in ", units_bytes(process->file_bytes).text);
+	text_put_visible(text, process->file, strlen(process->file));
+	if (process->piece > 1)
+		text_print(text, ", file %u of this process", process->piece);
+	text_put(text, "\n");
+}
