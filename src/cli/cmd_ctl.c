@@ -30,7 +30,7 @@ static const struct {
 	const char *help;
 } verbs[] = {
 	{"status", CONTROL_STATUS, false, "what is recorded, where to, how much"},
-	{"mark", CONTROL_MARK, true, "give this moment a name: an end for --from and --to"},
+	{"mark", CONTROL_MARK, true, "give this moment a name, to be used in reports"},
 	{"pause", CONTROL_PAUSE, false, "record no allocations; frees are still recorded"},
 	{"resume", CONTROL_RESUME, false, "record allocations again"},
 	{"rotate", CONTROL_ROTATE, false, "complete the file and go on in a new one"},
