@@ -176,6 +176,8 @@ bool agent_start(void);
 bool session_begin(void);
 /* Where the loader's list is, for a process that runs already. Before the first session_begin(). */
 void session_scope(const struct elf_auxv *auxv);
+/* Where the loader has us from; NULL: it does not know us (injected). */
+const char *agent_own_path(void);
 
 /* ---- arena.c: private memory, bounded, never the target's heap ---- */
 

@@ -46,21 +46,56 @@ static bool caller_matters(const char *path)
 	return !slash;
 }
 
-__attribute__((noinline)) static void *open_and_redirect(const char *path, int mode)
+/* What has come may want to speak for itself: its table is filled when it is found. */
+__attribute__((noinline)) static void look_for_objects(void)
+{
+	struct call_site site = CALL_SITE();
+	struct lane *lane = hook_begin(&site);
+	redirect_late();
+	if (!lane)
+		return;
+	hook_raise(lane, &site);
+	rows_rescan(lane, false, 0);
+	hook_lower(lane);
+}
+
+__attribute__((noinline)) static void *open_and_look(const char *path, int mode)
 {
 	void *handle = real.dlopen(path, mode);
 	if (handle)
-		redirect_late();
+		look_for_objects();
 	return handle;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+/*
+ * Programs that were made to speak to heaptrack open its library by its bare name
+ * and end if there is none (Nim's -d:heaptracker). We speak that language, too.
+ */
+static bool is_heaptrack(const char *path)
+{
+	return path && path[0] == 'l' &&
+	       (is_same(path, "libheaptrack_preload.so") ||
+		is_same(path, "libheaptrack_inject.so"));
 }
 
 EXPORT void *dlopen(const char *path, int mode)
 {
 	RESOLVE(dlopen);
+	if (unlikely(is_heaptrack(path)) && agent_own_path())
+		return real.dlopen(agent_own_path(), mode);
 	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON) {
 		forget_jit_regions();
 		if (!caller_matters(path))
-			return open_and_redirect(path, mode);
+			return open_and_look(path, mode);
 		atomic_store_explicit(&agent_fixed.redirect_due, 1, memory_order_relaxed);
 	}
 	return real.dlopen(path, mode);
@@ -73,7 +108,7 @@ EXPORT void *dlsym(void *handle, const char *name)
 	if (unlikely(atomic_load_explicit(&agent_fixed.redirect_due, memory_order_relaxed)) &&
 	    atomic_exchange(&agent_fixed.redirect_due, 0) &&
 	    atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
-		redirect_late();
+		look_for_objects();
 	return real.dlsym(handle, name);
 }
 

@@ -56,6 +56,12 @@ void session_scope(const struct elf_auxv *auxv)
 	elf_scope_init(&agent_scope, auxv, NULL);
 }
 
+const char *agent_own_path(void)
+{
+	const struct elf_link_map *self = (const struct elf_link_map *)agent_scope.self;
+	return self ? (const char *)self->name : NULL;
+}
+
 static bool peek(void *ctx, uintptr_t address, void *ret, size_t bytes)
 {
 	(void)ctx;

@@ -104,3 +104,29 @@ def cost(t):
     words = [line.split("\t")[1].split()[0] for line in body if "\t" in line]
     t.equal("instructions when nobody listens", [words[0], words[1], words[2][0]],
             ["mov", "test", "j"])
+
+
+def heaptrack_program(how, loses):
+    @case(f"heaps/heaptrack_{how}", loses)
+    def spoken(t):
+        name = "weak" if how == "weak" else f"libheaptrack_{how}.so"
+        t.equal("status without a library", t.bare(["heaptracked", name]).status, 1)
+        done = t.record(["heaptracked", name])
+        t.equal("status", done.status, 0)
+        report, ledger = t.report(None, "--by", "function", "--group", "heap"), t.ledger()
+        t.nothing_lost(report)
+        t.functions_match(report, ledger)
+        t.equal("allocations of the heap",
+                self_figures(report, "heaps")["heaptrack"]["allocations"], 1001)
+
+
+for how in ("preload", "inject", "weak"):
+    heaptrack_program(how, "programs that were made for heaptrack do not start, or their pools "
+                           "are not seen")
+
+
+@case("heaps/heaptrack_stub", "a program made for heaptrack does not start where there is none")
+def stub(t):
+    for name in ("libheaptrack_preload.so", "libheaptrack_inject.so"):
+        done = t.bare(["heaptracked", name], env={"LD_LIBRARY_PATH": str(t.build)})
+        t.equal(name, (done.status, done.err), (0, ""))
