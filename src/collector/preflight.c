@@ -98,18 +98,38 @@ static bool gains_rights(const char *path, int fd)
 	return getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-static bool has_interpreter(int fd, const Elf64_Ehdr *head)
+/* Go's linker leaves a note with its name. */
+static bool is_go_note(int fd, const Elf64_Phdr *segment)
+{
+	static const char go[] = {'G', 'o', 0, 0};
+	char note[sizeof(Elf64_Nhdr) + sizeof go];
+	Elf64_Nhdr head;
+	size_t got = 0;
+	if (io_pread(fd, note, sizeof note, segment->p_offset, &got) || got < sizeof note)
+		return false;
+	memcpy(&head, note, sizeof head);
+	return head.n_namesz == sizeof go && !memcmp(note + sizeof head, go, sizeof go);
+}
+
+struct elf_traits {
+	bool interpreter; /* the loader starts it */
+	bool go;
+};
+
+static struct elf_traits read_traits(int fd, const Elf64_Ehdr *head)
 {
 	size_t bytes = (size_t)head->e_phnum * sizeof(Elf64_Phdr), got = 0;
-	bool found = false;
+	struct elf_traits traits = {0};
 	if (head->e_phentsize != sizeof(Elf64_Phdr) || bytes > PROGRAM_HEADERS)
-		return false;
+		return traits;
 	Elf64_Phdr *headers = tm_alloc(bytes + 1);
 	if (headers && !io_pread(fd, headers, bytes, head->e_phoff, &got))
-		for (size_t i = 0; i < got / sizeof *headers; i++)
-			found = found || headers[i].p_type == PT_INTERP;
+		for (size_t i = 0; i < got / sizeof *headers; i++) {
+			traits.interpreter |= headers[i].p_type == PT_INTERP;
+			traits.go |= headers[i].p_type == PT_NOTE && is_go_note(fd, &headers[i]);
+		}
 	tm_free(headers);
-	return found;
+	return traits;
 }
 
 static enum preflight_verdict check_elf(struct preflight *ret, int fd, const void *bytes,
@@ -124,7 +144,16 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 			ret->image, head.e_ident[EI_CLASS] == ELFCLASS32 ? "32-bit" : "foreign");
 		return PREFLIGHT_UNRECORDABLE;
 	}
-	if (!has_interpreter(fd, &head)) {
+	struct elf_traits traits = read_traits(fd, &head);
+	if (traits.go && !traits.interpreter) {
+		tm_fail(err, -ENOEXEC,
+			"'%s' is a Go program without C: Go's heap is its own, and its own profiler "
+			"shows it (go tool pprof); with cgo, linked dynamically, the C side is "
+			"recorded; --or-run runs it unrecorded",
+			ret->image);
+		return PREFLIGHT_UNRECORDABLE;
+	}
+	if (!traits.interpreter) {
 		tm_fail(err, -ENOEXEC,
 			"'%s' is statically linked, so the agent cannot be loaded into it: link it "
 			"dynamically (without -static) to record it, or use --or-run to run it "

@@ -52,6 +52,13 @@ static int reserve_nodes(struct map_set *set)
 	return 0;
 }
 
+static void count_bytes(struct map_set *set, uint8_t kind, uint32_t call, uint64_t bytes)
+{
+	set->kind_bytes[kind] += bytes;
+	if (set->call_bytes && !kind)
+		set->call_bytes[call] += bytes;
+}
+
 static uint32_t make_node(struct map_set *set, uint64_t start, uint64_t end, uint8_t kind,
 			  uint32_t call)
 {
@@ -68,14 +75,14 @@ static uint32_t make_node(struct map_set *set, uint64_t start, uint64_t end, uin
 	set->random ^= set->random << 5;
 	set->nodes[node] = (struct map_node){
 		.start = start, .end = end, .kind = kind, .call = call, .priority = set->random};
-	set->kind_bytes[kind] += end - start;
+	count_bytes(set, kind, call, end - start);
 	return node;
 }
 
 static void drop_node(struct map_set *set, uint32_t node)
 {
 	struct map_node *n = &set->nodes[node];
-	set->kind_bytes[n->kind] -= n->end - n->start;
+	count_bytes(set, n->kind, n->call, n->start - n->end);
 	n->right = set->free_list;
 	set->free_list = node;
 	set->free_count++;
@@ -154,7 +161,7 @@ static void cut_at(struct map_set *set, uint64_t address)
 	uint64_t end = set->nodes[node].end;
 	uint8_t kind = set->nodes[node].kind;
 	set->nodes[node].end = address;
-	set->kind_bytes[kind] -= end - address;
+	count_bytes(set, kind, set->nodes[node].call, address - end);
 	uint32_t tail = make_node(set, address, end, kind, set->nodes[node].call);
 	uint32_t left, right;
 	split(set, set->root, address, &left, &right);
@@ -330,6 +337,12 @@ int maps_apply(struct map_set *set, const struct trace_map_event *event)
 	}
 	note_peaks(set, event->time_ns / 1000);
 	return 0;
+}
+
+uint32_t maps_call_at(const struct map_set *set, uint64_t address, uint32_t otherwise)
+{
+	uint32_t node = find(set, address);
+	return node ? set->nodes[node].call : otherwise;
 }
 
 uint64_t maps_memory_bytes(const struct map_set *set)

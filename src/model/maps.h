@@ -43,7 +43,8 @@ struct map_set {
 	 * makes is kept apart from what others made. May change from call to call.
 	 */
 	uint32_t call;
-	maps_ended_fn ended; /* or NULL */
+	uint64_t *call_bytes; /* kept by call, if not NULL: committed, not of a file */
+	maps_ended_fn ended;  /* or NULL */
 	void *ended_ctx;
 };
 
@@ -51,6 +52,9 @@ void maps_init(struct map_set *set, uint64_t page_bytes);
 void maps_done(struct map_set *set);
 /* 0, or -ENOMEM with the set unchanged. */
 int maps_apply(struct map_set *set, const struct trace_map_event *event);
+
+/* Which call made what is mapped there; `otherwise` if nothing is. */
+uint32_t maps_call_at(const struct map_set *set, uint64_t address, uint32_t otherwise);
 
 /* Every range, by address. Not 0 stops, with that value. */
 typedef int (*maps_range_fn)(void *ctx, uint64_t start, uint64_t end, uint8_t kind, uint32_t call);
