@@ -24,8 +24,7 @@
  * ELF note that says where. Tidemark finds the note when the module is loaded, or
  * when it is attached, and puts the address of its own function into the table.
  */
-#ifndef TIDEMARK_H
-#define TIDEMARK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -220,6 +219,4 @@ static inline void tidemark_tag(const char *key, const char *value)
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

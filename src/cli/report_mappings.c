@@ -16,10 +16,8 @@ int report_mappings_text(const struct report *report, const struct report_sectio
 		return code;
 	put_heading(out, "Mapped memory by owner, apart from the heap", count, count);
 	static const struct grid_column columns[] = {
-		{"at its peak", GRID_RIGHT, OUT_FIGURE, 0},
-		{"own peak", GRID_RIGHT, OUT_PLAIN, 0},
-		{"at the end", GRID_RIGHT, OUT_PLAIN, 0},
-		{"calls", GRID_RIGHT, OUT_PLAIN, 0},
+		{"at its peak", GRID_RIGHT, OUT_FIGURE, 0}, {"own peak", GRID_RIGHT, OUT_PLAIN, 0},
+		{"at the end", GRID_RIGHT, OUT_PLAIN, 0},   {"calls", GRID_RIGHT, OUT_PLAIN, 0},
 		{"owner", GRID_LEFT, OUT_PLAIN, 0},
 	};
 	struct grid grid = {.columns = columns, .column_count = 5};

@@ -147,7 +147,8 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 	struct elf_traits traits = read_traits(fd, &head);
 	if (traits.go && !traits.interpreter) {
 		tm_fail(err, -ENOEXEC,
-			"'%s' is a Go program without C: Go's heap is its own, and its own profiler "
+			"'%s' is a Go program without C: Go's heap is its own, and its own "
+			"profiler "
 			"shows it (go tool pprof); with cgo, linked dynamically, the C side is "
 			"recorded; --or-run runs it unrecorded",
 			ret->image);

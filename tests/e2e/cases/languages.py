@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in Nim, Rust, Python, JavaScript and Go, whose runtimes have heaps of their own."""
+import pathlib
+import re
+
+from harness import case, run_program
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+LANG = ROOT / "tests/targets/lang"
+
+
+def only_long(t):
+    if not t.long:
+        t.skip("it takes long: only with --long")
+
+
+def heaps(t, *options):
+    report = t.report(None, "--group", "heap", *options)
+    return {row["function"]: row["self"] for row in report["heaps"]}, report
+
+
+def chosen(t, text):
+    """Allocations that a filter chooses."""
+    rows = t.report(None, "--filter", text, "--by", "function")["functions"]
+    return sum(row["self"]["allocations"] for row in rows)
+
+
+# ---- Nim ----
+
+def nim(t, source, name, *options):
+    """Compiles as docs/nim.md says: two lines in config.nims, and -d:tidemark."""
+    folder = t.folder / name
+    folder.mkdir()
+    (folder / "config.nims").write_text(
+        f'when defined(tidemark):\n  include "{ROOT}/nim/tidemark.nims"\n')
+    (folder / source).write_text((LANG / source).read_text())
+    done = run_program([t.need_tool("nim"), "c", "--hints:off", "-d:nimTypeNames",
+                        "--nimcache:cache", "-o:program", *options, source],
+                       t.environment(), folder, t.seconds)
+    t.need(done.status == 0, f"nim: {done.out[-300:]}{done.err[-300:]}")
+    return folder / "program"
+
+
+def nim_module(collector):
+    @case(f"lang/nim_{collector}", "Nim's own allocator is not seen, or counted wrongly",
+          seconds=120)
+    def counted(t):
+        program = nim(t, "churn.nim", "churn", "-d:tidemark", f"--gc:{collector}")
+        bare, recorded = t.bare([program]), t.record([program])
+        t.same_behaviour(bare, recorded)
+        allocations, frees = map(int, recorded.out.split())
+        found, report = heaps(t)
+        t.nothing_lost(report)
+        t.equal("allocations", found["nim"]["allocations"], allocations)
+        if collector == "refc":  # the other frees its globals after it has counted
+            t.equal("frees", found["nim"]["frees"], frees)
+
+
+for collector in ("refc", "orc"):
+    nim_module(collector)
+
+
+@case("lang/nim_threads", "blocks of Nim's threads are lost, or live for ever",
+      seconds=120)
+def nim_threads(t):
+    only_long(t)
+    program = nim(t, "threads.nim", "threads", "-d:tidemark", "--threads:on", "--gc:refc")
+    recorded = t.record([program])
+    found, report = heaps(t)
+    t.nothing_lost(report)
+    # One block of the heap that is shared is made for each thread, beyond the counters.
+    t.equal("allocations", found["nim"]["allocations"], int(recorded.out) + 4)
+
+
+@case("lang/nim_matrix", "some way to build a Nim program is counted wrongly",
+      seconds=600)
+def nim_matrix(t):
+    """The module in every build, by refc and ORC."""
+    only_long(t)
+    builds = {"debug": [], "release": ["-d:release"], "danger": ["-d:danger"],
+              "lto": ["-d:release", "--passC:-flto", "--passL:-flto"],
+              "strip": ["-d:release", "--passL:-s"]}
+    for collector in ("refc", "orc"):
+        for name, options in builds.items():
+            program = nim(t, "churn.nim", f"{collector}_{name}", "-d:tidemark",
+                          f"--gc:{collector}", *options)
+            recorded = t.record([program], options=["--force"])
+            found, report = heaps(t)
+            t.nothing_lost(report)
+            t.equal(f"{collector} {name}", found["nim"]["allocations"],
+                    int(recorded.out.split()[0]))
+
+
+# ---- Rust, Go ----
+
+@case("lang/rust", "allocations of Rust programs are counted wrongly", seconds=120)
+def rust(t):
+    done = run_program([t.need_tool("rustc"), "-g", "-o", "count", LANG / "count.rs"],
+                       t.environment(), t.folder, t.seconds)
+    t.need(done.status == 0, f"rustc: {done.err[-300:]}")
+    recorded = t.record(["./count"])
+    allocations, frees, allocated = map(int, recorded.their_errors().split())
+    report = t.report(None)
+    t.nothing_lost(report)
+    t.equal("allocations", chosen(t, "function:Counter"), allocations)
+    rows = t.report(None, "--filter", "function:Counter", "--by", "function")["functions"]
+    t.equal("bytes", sum(row["self"]["allocated_bytes"] for row in rows), allocated)
+    t.equal("unfreed", sum(row["self"]["unfreed_allocations"] for row in rows),
+            allocations - frees)
+
+
+@case("lang/go_pure", "a Go program is recorded as if it had no heap, without a word")
+def go_pure(t):
+    """Go's linker leaves this note; the rest of the program does not matter."""
+    (t.folder / "go.c").write_text(
+        '__asm__(".pushsection .note.go.buildid, \\"a\\", @note\\n.long 4, 4, 4\\n'
+        '.ascii \\"Go\\\\0\\\\0\\"\\n.long 0\\n.popsection");\nint main(void) { return 7; }\n')
+    done = run_program([t.need_tool("gcc"), "-static", "-Wl,--build-id=none", "-o", "pure", "go.c"],
+                       t.environment(), t.folder, 60)
+    t.need(done.status == 0, f"gcc: {done.err[-300:]}")
+    refused = t.record(["./pure"])
+    t.equal("status", refused.status, 125)
+    t.expect("Go program" in refused.err and "pprof" in refused.err, refused.err)
+    t.equal("run all the same", t.record(["./pure"], options=["--or-run"]).status, 7)
+
+
+@case("lang/go_cgo", "the C side of Go programs is not seen", seconds=300)
+def go_cgo(t):
+    only_long(t)
+    t.need_tool("go")
+    done = run_program(["go", "build", "-o", "cside", LANG / "cside.go"],
+                       t.environment({"GOCACHE": str(t.folder / "cache"), "CGO_ENABLED": "1"}),
+                       t.folder, t.seconds)
+    t.need(done.status == 0, f"go: {done.err[-300:]}")
+    t.record(["./cside"])
+    rows = t.report(None, "--filter", "function:c_take", "--by", "function")["functions"]
+    t.equal("allocations", sum(row["self"]["allocations"] for row in rows), 1000)
+    t.equal("unfreed", sum(row["self"]["unfreed_allocations"] for row in rows), 500)
+
+
+# ---- Python, Node ----
+
+PYTHON = "/usr/bin/python3"
+OBJECTS = """
+import sys
+kept = [bytearray(12344) for _ in range(1000)]
+small = [bytes(477) for _ in range(int(sys.argv[1]))]
+sys._debugmallocstats()
+"""
+
+
+@case("lang/python", "Python's arenas are counted as heap, or not at all")
+def python(t):
+    """Small objects live in arenas, which are mappings; larger ones come from malloc."""
+    recorded = t.record([t.need_tool(PYTHON), "-c", OBJECTS, "30000"])
+    errors = recorded.their_errors()
+    arenas = int(re.search(r"arenas highwater mark\s+=\s+([\d,]+)", errors)[1].replace(",", ""))
+    each = int(re.search(r"arenas \* (\d+) bytes/arena", errors)[1])
+    report = t.report(None, "--section", "mappings", "--section", "summary")
+    t.nothing_lost(report)
+    owners = {row["owner"]: row for row in report["mappings"]}
+    # Some kilobytes more come the same way: the interpreter's stack of data.
+    t.equal("arenas", owners["Python arenas"]["peak_bytes"] // each, arenas)
+    t.equal("large objects", chosen(t, "size=12345"), 1000)
+
+
+@case("lang/python_malloc", "Python's objects without pymalloc are counted wrongly")
+def python_malloc(t):
+    counts = []
+    for number in (1000, 3000):
+        t.record([t.need_tool(PYTHON), "-c", OBJECTS, str(number)], options=["--force"],
+                 env={"PYTHONMALLOC": "malloc"})
+        t.equal("large objects", chosen(t, "size=12345"), 1000)
+        counts.append(chosen(t, "size=510"))
+    t.equal("small objects", counts[1] - counts[0], 2000)
+    rows = t.report(None, "--section", "mappings")["mappings"]
+    t.expect(all(row["peak_bytes"] < 256 << 10 for row in rows), f"there are arenas: {rows}")
+
+
+@case("lang/node", "Buffers of Node are not counted, or V8's heap is not told from them")
+def node(t):
+    script = ("const kept = []; for (let i = 0; i < 50; i++) kept.push(Buffer.alloc(1000003));"
+              "const words = []; for (let i = 0; i < 100000; i++) words.push('w' + i);"
+              "console.log(kept.length + words.length)")
+    recorded = t.record([t.need_tool("node"), "-e", script])
+    t.equal("output", recorded.out, "100050\n")
+    t.equal("buffers", chosen(t, "size=1000003"), 50)
+    owners = {row["owner"]: row for row in t.report(None, "--section", "mappings")["mappings"]}
+    t.expect(owners.get("V8 heap", {}).get("peak_bytes", 0) > 4 << 20, f"V8's heap: {owners}")
