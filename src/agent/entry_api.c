@@ -57,12 +57,12 @@ static void *keyed(uint64_t key, uintptr_t address)
 }
 
 /* The thread's next block is of this heap; NULL: of none. */
-static void enter_heap(struct lane *lane, const struct label *label)
+static void enter_heap(struct lane *lane, struct label *label)
 {
 	struct lane_label *place = &lane->labels[LANE_HEAP];
-	lane->labelled -= place->instance != 0;
-	place->instance = label ? label->instance : 0;
-	lane->labelled += place->instance != 0;
+	lane->labelled -= place->label != NULL;
+	place->label = label;
+	lane->labelled += place->label != NULL;
 }
 
 static void tell_alloc(struct lane *lane, const struct call_site *site, struct tidemark_heap *heap,

@@ -97,6 +97,21 @@ static struct label *intern(const struct label *wanted)
 	return NULL;
 }
 
+/*
+ * Every thread that uses it makes sure: its own events must not come first. The
+ * next session has a new collector.
+ */
+static AGENT_INLINE void tell(struct lane *lane, struct label *label)
+{
+	if (likely(atomic_load_explicit(&label->told, memory_order_acquire) == agent.session))
+		return;
+	const struct module as_module = {
+		.instance = label->instance, .path = label->text, .path_bytes = label->bytes};
+	emit_module(lane, &as_module);
+	/* Pairs with the acquire above: who sees it stamps later. */
+	atomic_store_explicit(&label->told, agent.session, memory_order_release);
+}
+
 struct label *label_find(struct lane *lane, const char *prefix, const char *first,
 			 const char *second)
 {
@@ -108,26 +123,20 @@ struct label *label_find(struct lane *lane, const char *prefix, const char *firs
 	}
 	wanted.hash = hash_of(wanted.text, wanted.bytes);
 	struct label *label = intern(&wanted);
-	/* Every thread that uses it makes sure: its own events must not come first. */
-	if (label && !atomic_load_explicit(&label->told, memory_order_acquire)) {
-		const struct module as_module = {.instance = label->instance,
-						 .path = label->text,
-						 .path_bytes = label->bytes};
-		emit_module(lane, &as_module);
-		/* Pairs with the acquire above: who sees it stamps later. */
-		atomic_store_explicit(&label->told, 1, memory_order_release);
-	}
+	if (label)
+		tell(lane, label);
 	return label;
 }
 
 uint32_t label_node(struct lane *lane, uint32_t node)
 {
 	for (uint32_t i = 0; i < LANE_LABELS; i++) {
-		uint32_t instance = lane->labels[i].instance;
-		if (!instance)
+		struct label *label = lane->labels[i].label;
+		if (!label)
 			continue;
-		uint64_t hash = intern_hash((uint64_t)node << 32, LABEL_PC, instance);
-		node = intern_node(hash, node, instance, LABEL_PC);
+		tell(lane, label);
+		uint64_t hash = intern_hash((uint64_t)node << 32, LABEL_PC, label->instance);
+		node = intern_node(hash, node, label->instance, LABEL_PC);
 	}
 	return node;
 }
@@ -136,9 +145,9 @@ static struct lane_label *place_of(struct lane *lane, uint64_t key)
 {
 	struct lane_label *free_place = NULL;
 	for (uint32_t i = LANE_TAGS_FIRST; i < LANE_LABELS; i++) {
-		if (lane->labels[i].instance && lane->labels[i].key == key)
+		if (lane->labels[i].label && lane->labels[i].key == key)
 			return &lane->labels[i];
-		if (!lane->labels[i].instance && !free_place)
+		if (!lane->labels[i].label && !free_place)
 			free_place = &lane->labels[i];
 	}
 	return free_place;
@@ -164,9 +173,8 @@ void label_tag(struct lane *lane, const char *key, const char *value)
 	struct label *label = value && place ? label_find(lane, "[tag] ", key, value) : NULL;
 	if (!place)
 		return;
-	lane->labelled -= place->instance != 0;
-	*place = (struct lane_label){.key = label ? key_hash : 0,
-				     .instance = label ? label->instance : 0};
-	lane->labelled += place->instance != 0;
+	lane->labelled -= place->label != NULL;
+	*place = (struct lane_label){.key = label ? key_hash : 0, .label = label};
+	lane->labelled += place->label != NULL;
 	sort_tags(lane);
 }

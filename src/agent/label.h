@@ -26,7 +26,7 @@ struct label {
 	uint64_t hash;
 	uint32_t instance;
 	uint32_t heap_key;     /* of its blocks' addresses: never 0, the same in every process */
-	_Atomic uint32_t told; /* the collector knows it */
+	_Atomic uint64_t told; /* in which session the collector was told last */
 	uint32_t bytes;
 	char text[LABEL_TEXT_BYTES];
 };

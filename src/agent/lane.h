@@ -89,9 +89,8 @@ static inline uint32_t memo_tag(uint64_t pc, uint64_t sp)
 /* What a thread's stacks carry below their leaf (label.h): its heap first, then tags. */
 enum { LANE_HEAP = 0, LANE_TAGS_FIRST = 1, LANE_LABELS = 5 };
 struct lane_label {
-	uint64_t key;      /* of a tag: tells which it is */
-	uint32_t instance; /* 0: none */
-	uint32_t reserved;
+	uint64_t key;        /* of a tag: tells which it is */
+	struct label *label; /* NULL: none */
 };
 
 struct lane {
