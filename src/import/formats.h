@@ -4,4 +4,5 @@
 
 #include "import/reader.h"
 
+extern const struct import_format import_heaptrack;
 extern const struct import_format import_collapsed;
