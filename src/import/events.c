@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "model/known.h"
 #include "model/model.h"
 
 enum {
@@ -23,8 +24,12 @@ struct events_state {
 	struct import_job *job;
 	struct trace_writer *writer;
 	struct model *model;
-	bool made_up;
+	bool known;
 	uint32_t round;
+	/* known: the first block of each slice so far. */
+	uint64_t *first_blocks;
+	uint32_t slice_count, slice_room;
+	uint64_t births;
 	struct events_counts counts;
 	struct place places[PLACES];
 	struct trace_event out[OUT_ROOM];
@@ -45,7 +50,7 @@ int events_new(struct import_job *job, const struct events_options *options,
 	}
 	s->job = job;
 	s->writer = import_writer(job);
-	s->made_up = options->made_up;
+	s->known = options->known;
 	events->state = s;
 	*ret_events = events;
 	return 0;
@@ -55,6 +60,7 @@ struct events *events_free(struct events *events)
 {
 	if (events) {
 		model_free(events->state->model);
+		tm_free(events->state->first_blocks);
 		tm_free(events->state);
 	}
 	return tm_free(events);
@@ -107,6 +113,56 @@ static size_t end_unseen(struct events_state *s, const struct trace_event *in, s
 	return used;
 }
 
+/* ---- known blocks ---- */
+
+/* The open slice is the last: it begins with the next block. */
+static int begin_slice(struct events_state *s)
+{
+	if (s->slice_count == s->slice_room) {
+		uint32_t room = s->slice_room * 2 + 64;
+		void *grown = tm_grow_array(s->first_blocks, room, sizeof *s->first_blocks);
+		if (!grown)
+			return -ENOMEM;
+		s->first_blocks = grown;
+		s->slice_room = room;
+	}
+	s->first_blocks[s->slice_count++] = s->births;
+	return 0;
+}
+
+static uint32_t slice_of(const struct events_state *s, uint64_t block_id)
+{
+	uint32_t low = 0, high = s->slice_count - 1;
+	if (block_id >= s->first_blocks[high])
+		return high;
+	while (low < high) {
+		uint32_t middle = low + (high - low + 1) / 2;
+		if (s->first_blocks[middle] <= block_id)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/* Frees get the slice of their block's birth where the model looks for it. */
+static int apply_known(struct events_state *s, struct trace_event *events, size_t count,
+		       struct tm_error *err)
+{
+	if (!s->slice_count && begin_slice(s))
+		return tm_fail(err, -ENOMEM, "no memory for the slices of the trace");
+	for (size_t i = 0; i < count; i++) {
+		if (events[i].op == TRACE_ALLOC)
+			s->births++;
+		else
+			events[i].address = slice_of(s, events[i].block_id);
+	}
+	int code = model_apply_known(s->model, events, count, err);
+	for (size_t i = 0; i < count; i++)
+		events[i].address = 0;
+	return code;
+}
+
 /* ---- batches ---- */
 
 static void keep_order(struct events_state *s, struct trace_event *events, size_t count)
@@ -127,17 +183,18 @@ static int cut_slice(struct events_state *s, struct tm_error *err)
 	if (code)
 		return code;
 	code = trace_writer_slice(s->writer, &slice);
-	return code ? import_write_failed(code, err) : 0;
+	if (code)
+		return import_write_failed(code, err);
+	return s->known && begin_slice(s) ? tm_fail(err, -ENOMEM, "no memory for a slice") : 0;
 }
 
 static int write_batch(struct events_state *s, struct trace_event *events, size_t count,
 		       struct tm_error *err)
 {
-	int code = model_apply(s->model, events, count, err);
+	int code = s->known ? apply_known(s, events, count, err)
+			    : model_apply(s->model, events, count, err);
 	if (code)
 		return code;
-	for (size_t i = 0; i < count && s->made_up; i++)
-		events[i].address = 0;
 	code = trace_writer_events(s->writer, events, count);
 	if (code)
 		return import_write_failed(code, err);
@@ -152,7 +209,7 @@ int events_flush(struct events *events, struct tm_error *err)
 	size_t count = events->count;
 	events->count = 0;
 	keep_order(s, batch, count);
-	if (!s->made_up) {
+	if (!s->known) {
 		count = end_unseen(s, batch, count);
 		batch = s->out;
 	}

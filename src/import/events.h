@@ -32,8 +32,12 @@ struct events {
 
 struct events_options {
 	uint64_t page_bytes; /* 0 = unknown */
-	/* Addresses are the reader's own: it never uses one that is live, and they are not kept. */
-	bool made_up;
+	/*
+	 * The reader knows the block of each event (allocations count from 0) and fills
+	 * block_id, stack_id, size_bytes (below 2^48), and of frees TRACE_EVENT_TEMPORARY; all are
+	 * TRACE_ALLOC or TRACE_FREE. There are no addresses then, and lifetimes are not counted.
+	 */
+	bool known;
 };
 
 /* After import_begin(). */

@@ -30,13 +30,13 @@ enum { SAMPLE_STEP_MS = 100, SAMPLES_BEFORE_DOUBLING = 65536, MS_MAX_LOG2 = 43 }
 #define ROW  NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE
 #define ROW4 ROW, ROW, ROW, ROW
 const uint8_t heaptrack_digits[256] = {
-	ROW,  ROW,  ROW,  ROW,                                                  /* 0x00 */
-	ROW,  ROW,                                                              /* 0x20 */
-	0,    1,    2,    3,    4,    5,    6,    7,                            /* 0x30 */
-	8,    9,    NONE, NONE, NONE, NONE, NONE, NONE,                         /* 0x38 */
-	ROW4,                                                                   /* 0x40 */
-	NONE, 10,   11,   12,   13,   14,   15,   NONE, ROW,  ROW,  ROW,        /* 0x60 */
-	ROW4, ROW4, ROW4, ROW4,                                                 /* 0x80 */
+	ROW,  ROW,  ROW,  ROW,                                         /* 0x00 */
+	ROW,  ROW,                                                     /* 0x20 */
+	0,    1,    2,    3,    4,    5,    6,    7,                   /* 0x30 */
+	8,    9,    NONE, NONE, NONE, NONE, NONE, NONE,                /* 0x38 */
+	ROW4,                                                          /* 0x40 */
+	NONE, 10,   11,   12,   13,   14,   15,   NONE, ROW, ROW, ROW, /* 0x60 */
+	ROW4, ROW4, ROW4, ROW4,                                        /* 0x80 */
 };
 
 /* ---- the head ---- */
@@ -60,14 +60,13 @@ static int begin(struct heaptrack *h)
 		.command = h->command,
 		.clock = "monotonic",
 		.page_bytes = h->page_bytes,
-		.machine_bytes = h->pages > UINT64_MAX / (h->page_bytes + 1)
-					 ? 0
-					 : h->pages * h->page_bytes,
+		.machine_bytes =
+			h->pages > UINT64_MAX / (h->page_bytes + 1) ? 0 : h->pages * h->page_bytes,
 		.addresses = blocks,
 		.origin = origin,
 		.unknown = TRACE_UNKNOWN_THREADS | (blocks ? 0 : TRACE_UNKNOWN_LIFETIMES),
 	};
-	const struct events_options how = {.page_bytes = h->page_bytes, .made_up = !blocks};
+	const struct events_options how = {.page_bytes = h->page_bytes, .known = !blocks};
 	int code = import_begin(h->job, &meta, h->err);
 	return code ? code : events_new(h->job, &how, &h->events, h->err);
 }
@@ -155,8 +154,7 @@ static void read_clock(struct heaptrack *h, const char *rest)
 static int read_resident(struct heaptrack *h, const char *rest)
 {
 	uint64_t pages, page_bytes = h->page_bytes ? h->page_bytes : 4096, bytes;
-	if (!heaptrack_number(&rest, &pages) ||
-	    __builtin_mul_overflow(pages, page_bytes, &bytes)) {
+	if (!heaptrack_number(&rest, &pages) || __builtin_mul_overflow(pages, page_bytes, &bytes)) {
 		h->odd_lines++;
 		return 0;
 	}
@@ -185,19 +183,51 @@ static int read_info(struct heaptrack *h, const char *rest)
 		h->odd_ids++;
 		stack = 0;
 	}
+	if (size >> 48) {
+		h->odd_sizes++;
+		size = (1ull << 48) - 1;
+	}
 	void *grown = heaptrack_room(h->infos, h->info_count, &h->info_room, sizeof *h->infos);
 	if (!grown)
 		return heaptrack_no_memory(h);
 	h->infos = grown;
 	h->infos[h->info_count++] =
 		(struct heaptrack_info){.size_bytes = size, .stack_id = (uint32_t)stack};
-	return 0;
+	return h->alike.first ? heaptrack_alike_add(h, (uint32_t)h->info_count - 1) : 0;
 }
 
-/* A block is the n-th live one of its size and stack. */
-static uint64_t made_up_address(uint64_t info, uint32_t which)
+/* Mostly the number itself. */
+static inline uint64_t first_of(const struct heaptrack *h, uint64_t id)
 {
-	return (info + 1) << 32 | which;
+	return __builtin_expect(h->alike.first != NULL, 0) ? h->alike.first[id] : id;
+}
+
+static inline int put_birth(struct heaptrack *h, struct heaptrack_info *info)
+{
+	*events_next(h->events) = (struct trace_event){.time_ns = h->time_ms * 1000000,
+						       .size_bytes = info->size_bytes,
+						       .block_id = h->births,
+						       .stack_id = info->stack_id,
+						       .op = TRACE_ALLOC};
+	int code = heaptrack_push(h, info, h->births++);
+	h->last_block = h->births;
+	return code ? code : events_put(h->events, h->err);
+}
+
+static inline int put_end(struct heaptrack *h, struct heaptrack_info *info)
+{
+	uint64_t block_id = heaptrack_pop(h, info);
+	bool temporary = h->last_block == block_id + 1;
+	h->temporary += temporary;
+	h->last_block = 0;
+	*events_next(h->events) =
+		(struct trace_event){.time_ns = h->time_ms * 1000000,
+				     .size_bytes = info->size_bytes,
+				     .block_id = block_id,
+				     .stack_id = info->stack_id,
+				     .op = TRACE_FREE,
+				     .flags = temporary ? TRACE_EVENT_TEMPORARY : 0};
+	return events_put(h->events, h->err);
 }
 
 static inline int put_indexed(struct heaptrack *h, const char *rest, bool is_alloc)
@@ -211,28 +241,23 @@ static inline int put_indexed(struct heaptrack *h, const char *rest, bool is_all
 		h->odd_ids++;
 		return 0;
 	}
-	struct heaptrack_info *info = &h->infos[id];
 	if (is_alloc) {
-		h->last_was_free = false;
-		*events_next(h->events) =
-			(struct trace_event){.time_ns = h->time_ms * 1000000,
-					     .address = made_up_address(id, info->live++),
-					     .size_bytes = info->size_bytes,
-					     .stack_id = info->stack_id,
-					     .op = TRACE_ALLOC};
-		return events_put(h->events, h->err);
+		h->print_last = id;
+		return put_birth(h, &h->infos[first_of(h, id)]);
 	}
-	h->slips += id == 0 && h->last_was_free;
-	h->last_was_free = true;
-	if (__builtin_expect(info->live == 0, 0)) {
+	h->print_temporary += h->print_last == id;
+	h->print_last = 0;
+	struct heaptrack_info *info = &h->infos[first_of(h, id)];
+	if (__builtin_expect(info->top == 0, 0) && !h->alike.first) {
+		if (heaptrack_unite(h))
+			return h->err->code;
+		info = &h->infos[first_of(h, id)];
+	}
+	if (__builtin_expect(info->top == 0, 0)) {
 		h->odd_frees++;
 		return 0;
 	}
-	*events_next(h->events) =
-		(struct trace_event){.time_ns = h->time_ms * 1000000,
-				     .address = made_up_address(id, --info->live),
-				     .op = TRACE_FREE};
-	return events_put(h->events, h->err);
+	return put_end(h, info);
 }
 
 static int put_pointer(struct heaptrack *h, const char *rest, bool is_alloc)
@@ -387,17 +412,19 @@ static void say(struct heaptrack *h, const struct events_counts *counts)
 	if (!h->raw && h->format > 0)
 		import_fact(job, "heaptrack's interpreted files tell size and stack of a free, not "
 				 "the block: there are no lifetimes.");
-	import_fact(job, "Temporary is what heaptrack calls so: freed by the next event of the "
-			 "process, %s.",
+	import_fact(job,
+		    "Temporary is what heaptrack calls so: freed by the next event of the "
+		    "process, %s.",
 		    h->raw || h->format == 0 ? "the same block" : "one of the same size and stack");
-	if (h->slips)
+	if (h->print_temporary != h->temporary && !h->raw && h->format > 0)
 		import_fact(job,
-			    "heaptrack_print counts %" PRIu64
-			    " more as temporary: it takes the first allocation for none.",
-			    h->slips);
+			    "heaptrack_print counts %" PRIu64 " as temporary, not %" PRIu64
+			    ": it takes the first allocation for none.",
+			    h->print_temporary, h->temporary);
 	if (counts->unseen)
-		import_fact(job, "%" PRIu64 " allocations came on a live address: the old block "
-				 "counts as freed unseen.",
+		import_fact(job,
+			    "%" PRIu64 " allocations came on a live address: the old block "
+			    "counts as freed unseen.",
 			    counts->unseen);
 	if (h->odd_frees)
 		import_fact(job, "%" PRIu64 " frees have no allocation and were left out.",
@@ -405,11 +432,16 @@ static void say(struct heaptrack *h, const struct events_counts *counts)
 	if (h->odd_ids)
 		import_fact(job, "%" PRIu64 " numbers refer to what is not in the file.",
 			    h->odd_ids);
+	if (h->odd_sizes)
+		import_fact(job, "%" PRIu64 " sizes are beyond any memory and were cut.",
+			    h->odd_sizes);
 	if (h->odd_lines)
-		import_fact(job, "%" PRIu64 " lines make no sense and were left out.", h->odd_lines);
+		import_fact(job, "%" PRIu64 " lines make no sense and were left out.",
+			    h->odd_lines);
 	if (h->late_clocks)
-		import_fact(job, "%" PRIu64 " times lie before the one before them and were left "
-				 "out.",
+		import_fact(job,
+			    "%" PRIu64 " times lie before the one before them and were left "
+			    "out.",
 			    h->late_clocks);
 }
 
@@ -436,15 +468,24 @@ static int finish(struct heaptrack *h)
 
 static int read_heaptrack(struct import_job *job, struct tm_error *err)
 {
-	struct heaptrack h = {.job = job, .err = err, .sample_step_ms = SAMPLE_STEP_MS};
-	int code = read_lines(&h);
+	struct heaptrack *h = tm_alloc(sizeof *h);
+	if (!h)
+		return tm_fail(err, -ENOMEM, "no memory to import the file");
+	h->job = job;
+	h->err = err;
+	h->sample_step_ms = SAMPLE_STEP_MS;
+	int code = read_lines(h);
 	if (!code)
-		code = finish(&h);
-	events_free(h.events);
-	heaptrack_names_done(&h);
-	tm_free(h.infos);
-	tm_free(h.command);
-	tm_free(h.program);
+		code = finish(h);
+	events_free(h->events);
+	heaptrack_names_done(h);
+	heaptrack_piles_done(h);
+	tm_free(h->infos);
+	tm_free(h->alike.slots);
+	tm_free(h->alike.first);
+	tm_free(h->command);
+	tm_free(h->program);
+	tm_free(h);
 	return code;
 }
 
@@ -465,7 +506,8 @@ static bool looks_old(const char *head, size_t bytes, bool whole)
 			if (length < 3 || head[1] != ' ' || !strchr("XxsitaIcRmS+-", *head))
 				return false;
 			lines++;
-			numbers += end && strchr("itac+-", *head) && heaptrack_number(&rest, &value);
+			numbers +=
+				end && strchr("itac+-", *head) && heaptrack_number(&rest, &value);
 		}
 		head += length + (end != NULL);
 		bytes -= length + (end != NULL);

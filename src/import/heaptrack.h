@@ -18,6 +18,10 @@ enum {
 	HEAPTRACK_IDS_MAX = 1 << 26, /* of each kind: what the views can name */
 	HEAPTRACK_SYMBOLS = 4096,    /* written at once */
 	HEAPTRACK_FRAMES_MAX = 64,   /* of one address */
+	HEAPTRACK_STEP_BYTES = 19,
+	HEAPTRACK_CHUNK_LOG2 = 14, /* nodes that are made at once */
+	HEAPTRACK_CHUNK = 1 << HEAPTRACK_CHUNK_LOG2,
+	HEAPTRACK_CHUNKS_MAX = 1 << 14,
 };
 
 /* An address with its names ("i"). Ids count from 1. */
@@ -30,7 +34,32 @@ struct heaptrack_ip {
 struct heaptrack_info {
 	uint64_t size_bytes;
 	uint32_t stack_id;
-	uint32_t live; /* allocations less frees so far */
+	uint32_t top; /* node of its youngest live blocks, plus 1; 0 = none */
+};
+
+/*
+ * Live blocks of an interpreted file that are alike, as a pile: the youngest on top,
+ * for each of the others the distance to the one above it. Its bytes are 7 bits each,
+ * the lowest first; all but the first have the top bit, so that they can be read
+ * backwards.
+ */
+struct heaptrack_node {
+	uint64_t block_id; /* of the topmost */
+	uint32_t below;    /* the next node of the pile, plus 1; or of the free ones */
+	uint8_t used;
+	uint8_t steps[HEAPTRACK_STEP_BYTES];
+};
+_Static_assert(sizeof(struct heaptrack_node) == 32, "two per cache line");
+
+/*
+ * Files may give one size and stack several numbers: an allocation can have one and
+ * its free another. The first free that finds nothing makes the numbers' table.
+ */
+struct heaptrack_alike {
+	uint32_t *slots; /* numbers of infos plus 1, by size and stack; 0 = empty */
+	size_t room, used;
+	uint32_t *first; /* by info: the first one of its size and stack */
+	size_t first_room;
 };
 
 /* A piece of a module in memory; sorted by start. */
@@ -72,14 +101,17 @@ struct heaptrack {
 	bool segments_sorted;
 	struct trace_stack *raw_stacks; /* of raw files, [0] unused: to be named at the end */
 	size_t raw_room;
-	/* temporary as heaptrack_print counts it: see heaptrack.c */
-	uint64_t last_info;
-	bool last_was_free;
-	uint64_t slips;
+	struct heaptrack_node *nodes[HEAPTRACK_CHUNKS_MAX];
+	uint32_t node_end, free_node; /* made so far; the first that is free, plus 1 */
+	uint64_t births;
+	struct heaptrack_alike alike;
+	uint64_t last_block; /* plus 1, if the last event was its allocation; else 0 */
+	/* As heaptrack_print counts them: 0 is both none and the first. */
+	uint64_t print_last, print_temporary, temporary;
 	/* samples: fewer of them as they become many */
 	uint64_t sample_step_ms, next_sample_ms, sample_count, largest_pages;
 	/* what made no sense */
-	uint64_t odd_lines, odd_ids, odd_frees, late_clocks;
+	uint64_t odd_lines, odd_ids, odd_frees, odd_sizes, late_clocks;
 };
 
 /* ---- numbers ---- */
@@ -104,6 +136,19 @@ static inline bool heaptrack_number(const char **at, uint64_t *ret)
 	return p != first && p - first <= 16 && (*p == ' ' || *p == '\n' || *p == '\r');
 }
 
+/* ---- piles of live blocks ---- */
+
+static inline struct heaptrack_node *heaptrack_node_at(struct heaptrack *h, uint32_t number)
+{
+	return &h->nodes[number >> HEAPTRACK_CHUNK_LOG2][number & (HEAPTRACK_CHUNK - 1)];
+}
+/* A block, younger than all of its pile, on top of it. -ENOMEM, -EFBIG. */
+TM_MUST_CHECK int heaptrack_push(struct heaptrack *h, struct heaptrack_info *info,
+				 uint64_t block_id);
+/* Takes the topmost; there must be one. */
+uint64_t heaptrack_pop(struct heaptrack *h, struct heaptrack_info *info);
+void heaptrack_piles_done(struct heaptrack *h);
+
 /* ---- names ---- */
 
 /* An array with room for one more, perhaps moved; NULL: no memory. */
@@ -119,6 +164,13 @@ void heaptrack_names_done(struct heaptrack *h);
 /* A sized or unsized text: *ret_at moves behind it. False: its length makes no sense. */
 bool heaptrack_text(const struct heaptrack *h, const char **at, const char *end, bool to_end,
 		    const char **ret_text, size_t *ret_length);
+
+/* ---- infos that are alike ---- */
+
+/* After a free of `id` that finds no block: all that are alike become one. -ENOMEM. */
+TM_MUST_CHECK int heaptrack_unite(struct heaptrack *h);
+/* After that, for each new info. -ENOMEM. */
+TM_MUST_CHECK int heaptrack_alike_add(struct heaptrack *h, uint32_t id);
 
 /* ---- modules of raw files ---- */
 

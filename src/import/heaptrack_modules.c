@@ -33,8 +33,8 @@ uint32_t heaptrack_module_id(struct heaptrack *h, const char *path, uint64_t bia
 	uint32_t id = idmap_find(&h->module_map, hash, same_module, h, &key);
 	if (id != IDMAP_NONE)
 		return id + 1;
-	void *grown = heaptrack_room(h->modules, h->module_count, &h->module_room,
-				     sizeof *h->modules);
+	void *grown =
+		heaptrack_room(h->modules, h->module_count, &h->module_room, sizeof *h->modules);
 	if (!grown)
 		return 0;
 	h->modules = grown;
@@ -42,10 +42,8 @@ uint32_t heaptrack_module_id(struct heaptrack *h, const char *path, uint64_t bia
 	const char *kept = texts_add(&h->texts, path, strlen(path));
 	if (!kept || idmap_add(&h->module_map, hash, id))
 		return 0;
-	h->modules[h->module_count++] = (struct trace_module){.module_id = id + 1,
-							      .bias = bias,
-							      .path = kept,
-							      .unmapped_ns = UINT64_MAX};
+	h->modules[h->module_count++] = (struct trace_module){
+		.module_id = id + 1, .bias = bias, .path = kept, .unmapped_ns = UINT64_MAX};
 	return id + 1;
 }
 
@@ -179,8 +177,9 @@ int heaptrack_resolve(struct heaptrack *h)
 			import_write_failed(code, h->err);
 	}
 	if (!code && found.unnamed)
-		import_fact(h->job, "%zu of %zu addresses have no name: their files are not here, "
-				    "or are stripped; --sysroot says where they are.",
+		import_fact(h->job,
+			    "%zu of %zu addresses have no name: their files are not here, "
+			    "or are stripped; --sysroot says where they are.",
 			    found.unnamed, count);
 	tm_free(found.symbols);
 	tm_free(requests);

@@ -152,8 +152,7 @@ static bool same_ip(const void *ctx, uint32_t id, const void *key)
 static int place_ip(struct heaptrack *h, struct heaptrack_ip *ip)
 {
 	uint64_t hash = hash_pair(ip->module_id, ip->address);
-	bool taken = !ip->address ||
-		     idmap_find(&h->ip_map, hash, same_ip, h, ip) != IDMAP_NONE;
+	bool taken = !ip->address || idmap_find(&h->ip_map, hash, same_ip, h, ip) != IDMAP_NONE;
 	if (taken)
 		ip->address = MADE_UP_FIRST + (uint64_t)h->ip_count * MADE_UP_STEP;
 	else if (idmap_add(&h->ip_map, hash, (uint32_t)h->ip_count))

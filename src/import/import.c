@@ -17,6 +17,7 @@ enum {
 	HEAD_BYTES = 64 << 10, /* that a format is known by */
 	FACTS_MAX = 64 << 10, /* bytes of facts: a hostile file does not fill the trace with them */
 	SUPPRESSIONS_MAX = 1 << 20,
+	QUEUE_BLOCKS = 3,     /* that wait for the disk: a file can wait, a program could not */
 	TICK_BYTES = 1 << 20, /* of the file, between two looks at the progress */
 };
 
@@ -114,7 +115,8 @@ int import_begin(struct import_job *job, const struct trace_meta *meta, struct t
 	full.tool_version = TIDEMARK_VERSION;
 	full.mode = full.mode ? full.mode : "import";
 	full.source = source;
-	const struct trace_writer_options how = {.addresses = meta->addresses};
+	const struct trace_writer_options how = {.addresses = meta->addresses,
+						 .queue_blocks = QUEUE_BLOCKS};
 	int fd = job->out_fd;
 	job->out_fd = -1;
 	int code = trace_writer_open(fd, &how, &job->writer, err);

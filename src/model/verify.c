@@ -25,6 +25,7 @@ struct verify {
 	bool gap;       /* events are missing: what refers to them cannot be checked */
 	bool unknown;   /* the block before could not be read: its heap blocks are not counted */
 	bool no_slices; /* nothing is to be compared any more */
+	bool no_lives;  /* the trace does not know lifetimes */
 	/* What the file says of ends of blocks older than the cursor's. */
 	struct trace_old_end *ends;
 	size_t end_room, end_count, next_end;
@@ -222,13 +223,13 @@ static bool same_buckets(const struct trace_bucket *a, const struct trace_bucket
 	return true;
 }
 
-static bool same_row(const struct trace_slice_row *a, const struct trace_slice_row *b)
+static bool same_row(const struct trace_slice_row *a, const struct trace_slice_row *b, bool lives)
 {
 	if (a->stack_id != b->stack_id || a->births != b->births ||
 	    a->birth_bytes != b->birth_bytes || a->temporary != b->temporary ||
 	    a->failed != b->failed || a->death_count != b->death_count ||
-	    a->size_bucket_count != b->size_bucket_count ||
-	    a->life_bucket_count != b->life_bucket_count || a->peak_known != b->peak_known ||
+	    a->size_bucket_count != b->size_bucket_count || a->peak_known != b->peak_known ||
+	    (lives && a->life_bucket_count != b->life_bucket_count) ||
 	    (a->peak_known && (a->peak_count != b->peak_count || a->peak_bytes != b->peak_bytes)))
 		return false;
 	for (uint32_t i = 0; i < a->death_count; i++)
@@ -237,7 +238,7 @@ static bool same_row(const struct trace_slice_row *a, const struct trace_slice_r
 		    a->deaths[i].bytes != b->deaths[i].bytes)
 			return false;
 	return same_buckets(a->sizes, b->sizes, a->size_bucket_count) &&
-	       same_buckets(a->lives, b->lives, a->life_bucket_count);
+	       (!lives || same_buckets(a->lives, b->lives, a->life_bucket_count));
 }
 
 static bool same_totals(const struct trace_slice *a, const struct trace_slice *b)
@@ -263,7 +264,7 @@ static int compare(struct verify *v, const struct trace_slice *stored,
 			    stored->slice_id, stored->births, stored->live_bytes, counted->births,
 			    counted->live_bytes);
 	for (uint32_t i = 0; i < stored->row_count; i++)
-		if (!same_row(&stored->rows[i], &counted->rows[i]))
+		if (!same_row(&stored->rows[i], &counted->rows[i], !v->no_lives))
 			return TELL(v, UINT64_MAX,
 				    "slice %u does not say what its events say of stack %u",
 				    stored->slice_id, stored->rows[i].stack_id);
@@ -362,6 +363,7 @@ static int run(struct verify *v)
 		return rc;
 	v->m->by_block = true;
 	v->not_stored = end->events_not_stored;
+	v->no_lives = meta->unknown & TRACE_UNKNOWN_LIFETIMES;
 	v->gap = meta->unknown & TRACE_UNKNOWN_EVENTS; /* there is nothing to prove slices by */
 	cursor_init(&v->cursor, v->r);
 	v->all_events = cursor_all(&v->cursor);
