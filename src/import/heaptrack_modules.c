@@ -47,11 +47,23 @@ uint32_t heaptrack_module_id(struct heaptrack *h, const char *path, uint64_t bia
 	return id + 1;
 }
 
+/* Only a file that has no names yet can turn out to be raw. */
+static bool becomes_raw(struct heaptrack *h)
+{
+	if (h->begun && !h->raw) {
+		h->odd_lines++;
+		return false;
+	}
+	h->raw = true;
+	return true;
+}
+
 int heaptrack_program(struct heaptrack *h, const char *rest, const char *end)
 {
 	const char *text;
 	size_t length;
-	h->raw = true;
+	if (!becomes_raw(h))
+		return 0;
 	if (h->program || !heaptrack_text(h, &rest, end, true, &text, &length)) {
 		h->odd_lines++;
 		return 0;
@@ -97,7 +109,8 @@ int heaptrack_module(struct heaptrack *h, const char *rest, const char *end)
 	const char *text;
 	size_t length;
 	uint64_t bias, address, bytes;
-	h->raw = true;
+	if (!becomes_raw(h))
+		return 0;
 	if (!heaptrack_text(h, &rest, end, false, &text, &length)) {
 		h->odd_lines++;
 		return 0;

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of other tools: what the tools themselves say of them is what we must say."""
+import gzip
+import pathlib
+import re
+
+from harness import case, run_program
+
+INTERPRETERS = ("/usr/lib/heaptrack/libexec/heaptrack_interpret",
+                "/usr/libexec/heaptrack_interpret")
+
+
+def run(t, *command, **how):
+    ran = run_program([str(one) for one in command], t.environment(), t.folder, t.seconds, **how)
+    t.need(ran.status == 0, f"{command[0]} ended with {ran.status}: {ran.err[-400:]}")
+    return ran
+
+
+def heaptrack(t, command, *options):
+    """The file that heaptrack makes of the program."""
+    t.need_tool("heaptrack_print")
+    for old in t.folder.glob("peer*"):
+        old.unlink()
+    run(t, t.need_tool("heaptrack"), *options, "-o", t.folder / "peer", *t.command(command))
+    files = [path for path in t.folder.glob("peer*") if path.suffix in (".gz", ".zst")]
+    t.need(files, "heaptrack wrote nothing")
+    return files[0]
+
+
+def flames(t, path, kind):
+    """Costs by innermost function, as heaptrack_print has them to the last byte."""
+    flame = t.folder / "flame"
+    run(t, "heaptrack_print", "-f", path, "-F", flame, "--flamegraph-cost-type", kind, "-p", "0",
+        "-a", "0", "-T", "0", "--disable-builtin-suppressions", "--disable-embedded-suppressions")
+    costs = {}
+    for line in flame.read_text(errors="replace").splitlines():
+        names, _, cost = line.rpartition(" ")
+        if int(cost):
+            leaf = re.sub(r" \([^()]*\)$", "", [one for one in names.split(";") if one][-1])
+            costs[leaf] = costs.get(leaf, 0) + int(cost)
+    return costs
+
+
+def by_leaf(report, key):
+    costs = {}
+    for stack in report["stack_list"]:
+        frames = [one for one in stack["frames"]
+                  if not (one["function"] or "").startswith("operator new")]
+        name = frames[0]["function"] if frames else None
+        if stack[key]:
+            costs[name] = costs.get(name, 0) + stack[key]
+    return costs
+
+
+def add_heaptrack(name, command, cplusplus=False):
+    @case(f"import/heaptrack_{name}", "heaptrack_print and we read different figures in one file",
+          120)
+    def same(t):
+        path = heaptrack(t, command)
+        report = t.report(path, "--stacks", "--no-builtin-suppressions")
+        for kind, key, total in (("allocations", "allocations", "allocations"),
+                                 ("leaked", "unfreed_bytes", "unfreed_bytes"),
+                                 ("peak", "peak_bytes", "peak_bytes")):
+            theirs, ours = flames(t, path, kind), by_leaf(report, key)
+            t.equal(f"{kind} in all", report[total], sum(theirs.values()))
+            # What has no name is an address there and nothing here.
+            named = {leaf: cost for leaf, cost in theirs.items() if leaf in ours}
+            t.expect(cplusplus or named, f"no name is the same: {theirs} and {ours}")
+            for leaf, cost in named.items():
+                t.equal(f"{kind} of {leaf}", ours[leaf], cost)
+        # Its count of temporary ones has a slip, which the import tells.
+        theirs = sum(flames(t, path, "temporary").values())
+        said = re.search(r"heaptrack_print counts (\d+) as temporary", " ".join(report["facts"]))
+        t.equal("temporary", int(said[1]) if said else report["temporary_allocations"], theirs)
+        t.equal("unknown", report["unknown"], ["lifetimes", "threads"])
+        t.expect(report["origin"].startswith("heaptrack 1."), report["origin"])
+
+
+add_heaptrack("simple", ["simple"])
+add_heaptrack("page", ["page"])
+add_heaptrack("threads", ["threads", "cross"])
+add_heaptrack("new", ["api_new", "new"], cplusplus=True)
+
+
+@case("import/heaptrack_raw", "raw files of heaptrack give other counts than its interpreter", 120)
+def raw(t):
+    interpreter = next((one for one in INTERPRETERS if pathlib.Path(one).exists()), None)
+    if not interpreter:
+        t.skip("heaptrack_interpret is not installed")
+    for command in (["simple"], ["threads", "cross"]):
+        path = heaptrack(t, command, "--raw")
+        plain = t.folder / "plain"
+        if path.suffix == ".gz":
+            plain.write_bytes(gzip.decompress(path.read_bytes()))
+        else:
+            run(t, t.need_tool("zstd"), "-q", "-d", "-f", "-o", plain, path)
+        with plain.open("rb") as stream:
+            said = run(t, interpreter, stdin=stream).err
+        report = t.report(path, "--stacks", "--no-builtin-suppressions")
+        for key, words in (("allocations", "allocations"),
+                           ("unfreed_allocations", "leaked allocations"),
+                           ("temporary_allocations", "temporary allocations")):
+            # A pointer that comes again while it lives: the interpreter never ends the old block.
+            unseen = report["freed_unseen"] if key == "unfreed_allocations" else 0
+            t.equal(f"{command}: {key}", report[key] + unseen,
+                    int(re.search(rf"\t{words}:\s+(\d+)", said)[1]))
+        t.equal("unknown", report["unknown"], ["threads"])
+        names = {frame["function"] for stack in report["stack_list"] for frame in stack["frames"]}
+        t.expect("main" in names, f"raw stacks have no names: {sorted(filter(None, names))[:9]}")
+
+
+@case("import/round_trip", "a trace comes back from heaptrack's format with other figures")
+def round_trip(t):
+    for command in (["simple", "3"], ["page"], ["api_libc", "realloc"]):
+        t.record(command)
+        for suffix in (".gz", ".zst", ""):
+            out = t.folder / f"there{suffix}"
+            run(t, t.tidemark, "export", "--force", t.trace, "--format", "heaptrack", "-o", out)
+            back = t.folder / "back.tide"
+            run(t, t.tidemark, "convert", "--force", out, back)
+            run(t, t.tidemark, "verify", back)
+            old, new = t.report(None, "--stacks"), t.report(back, "--stacks")
+            for key in ("allocations", "frees", "allocated_bytes", "peak_bytes", "unfreed_bytes",
+                        "peak_allocations", "unfreed_allocations"):
+                t.equal(f"{command}: {key}", new[key], old[key])
+            for key in ("allocations", "peak_bytes", "unfreed_bytes"):
+                t.equal(f"{command}: {key} by function", by_leaf(new, key), by_leaf(old, key))
+
+
+FILE = """v 10400 3
+X demo --fast
+I 1000 100
+s 9 /bin/demo
+s 4 main
+s 4 grow
+i 401000 1 2
+i 401100 1 3
+t 1 0
+t 2 1
+a 10 2
+c 1
++ 0
++ 0
+- 0
+c 2
+"""
+
+
+@case("import/commands", "a command that takes traces does not take files of other tools")
+def commands(t):
+    path = t.folder / "renamed.anything"
+    path.write_text(FILE)
+    packed = t.folder / "packed"
+    packed.write_bytes(gzip.compress(FILE.encode()))
+    for one in (path, packed):
+        for command in (["report"], ["report", "--json"], ["info"], ["verify"],
+                        ["export", "--format", "collapsed"], ["diff", one],
+                        ["sql", "-c", "select count(*) from blocks"],
+                        ["report", "--section", "lifetimes"], ["report", "--section", "threads"]):
+            name, *rest = command
+            result = t.tool(name, *rest, one) if name != "sql" else \
+                t.tool("sql", one, "select count(*) from stacks")
+            t.equal(f"{command}: status", result.status, 0)
+    text = t.tool("report", "--section", "lifetimes", path).out
+    t.expect("not known: the file does not say which block a free ended" in text, text)
+    with packed.open("rb") as stream:
+        piped = t.tool("report", "--json", "-", stdin=stream)
+    t.equal("standard input", piped.status, 0)
+    t.expect('"peak_bytes": 32' in piped.out, piped.out[:600])
+    part = t.folder / "part.tide"
+    t.equal("trim", t.tool("trim", "--from", "peak", path, part).status, 0)
+    # What is to be changed must be a trace.
+    for command in ("repair", "symbolize"):
+        result = t.tool(command, path)
+        t.expect(result.status != 0 and "tidemark convert" in result.err,
+                 f"{command}: {result.status} {result.err}")
+    t.equal("the file", path.read_text(), FILE)
+    t.equal("nothing is left behind", [one.name for one in t.folder.glob("tidemark.*")], [])
+
+
+@case("import/convert", "tidemark convert writes what it should not, or not what it should")
+def convert(t):
+    path, out = t.folder / "in", t.folder / "out.tide"
+    path.write_text(FILE)
+    result = t.tool("convert", path, out)
+    t.equal("status", result.status, 0)
+    t.expect("from heaptrack, 3 events, 2 stacks" in result.out, result.out)
+    result = t.tool("convert", path, out)
+    t.expect(result.status == 1 and "--force" in result.err, f"{result.status} {result.err}")
+    t.equal("with --force", t.tool("convert", "-f", path, out).status, 0)
+    listed = t.tool("convert", "--list").out
+    t.expect("heaptrack" in listed and "collapsed" in listed, listed)
+    path.write_text("hello\n")
+    result = t.tool("convert", "-f", path, t.folder / "none.tide")
+    t.expect(result.status == 1 and "--list" in result.err, f"{result.status} {result.err}")
+    t.expect(not (t.folder / "none.tide").exists(), "a file was written")
+    for words in ([], [path], [path, out, "more"], ["--nonsense", path, out]):
+        t.equal(f"{words}: status", t.tool("convert", *words).status, 2)
