@@ -55,6 +55,7 @@ struct report_options {
 	uint64_t depth;       /* with has_depth; 0 = all */
 	uint64_t image;       /* with has_image */
 	uint64_t interval_ns; /* of follow */
+	uint64_t limit_bytes; /* for the section "growth"; 0 = none given */
 	unsigned fold;        /* kinds of frames, bits 1u << enum frame_kind */
 	bool has_limit, has_depth, has_image, all_images;
 	bool json, csv, stacks, exact, full_names, follow, no_pager, help;

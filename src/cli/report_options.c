@@ -18,6 +18,8 @@ enum {
 	OPT_BY,
 	OPT_STACKS,
 	OPT_SYMBOLS,
+	OPT_GROWTH,
+	OPT_LIMIT_BYTES,
 	OPT_FROM,
 	OPT_TO,
 	OPT_AT,
@@ -50,6 +52,9 @@ static const struct args_option options[] = {
 	{OPT_BY, 0, "by", "KIND", "the same as --group"},
 	{OPT_STACKS, 0, "stacks", NULL, "figures of every stack, one per line"},
 	{OPT_SYMBOLS, 0, "symbols", NULL, "modules without names or lines, and what helps"},
+	{OPT_GROWTH, 0, "growth", NULL, "stacks that grow, and when the memory is full"},
+	{OPT_LIMIT_BYTES, 0, "limit-bytes", "SIZE",
+	 "with --growth: this much memory, not the cgroup's or machine's"},
 	{OPT_FROM, 0, "from", "TIME", "from here on: 1.5s, 250ms, 40%, peak, a mark's name"},
 	{OPT_TO, 0, "to", "TIME", "up to here"},
 	{OPT_AT, 0, "at", "TIME", "what was live at this moment"},
@@ -216,6 +221,14 @@ static bool parse_filter(struct report_options *o, const char *value)
 	return false;
 }
 
+static bool parse_limit_bytes(struct report_options *o, const char *value)
+{
+	struct tm_error err = {0};
+	if (!units_parse_bytes(value, &o->limit_bytes, &err) && o->limit_bytes)
+		return true;
+	return fail("--limit-bytes", "a size as 512M or 2GiB", value);
+}
+
 static bool parse_interval(struct report_options *o, const char *value)
 {
 	struct tm_error err = {0};
@@ -261,6 +274,8 @@ static bool set_flag(struct report_options *o, int id)
 		return true;
 	case OPT_SYMBOLS:
 		return add_section(o, "symbols");
+	case OPT_GROWTH:
+		return add_section(o, "growth");
 	case OPT_EXACT:
 		o->exact = true;
 		return true;
@@ -331,6 +346,8 @@ static bool set_value(const struct args *args, struct report_options *o, int id,
 		return parse_color(o, value);
 	case OPT_INTERVAL:
 		return parse_interval(o, value);
+	case OPT_LIMIT_BYTES:
+		return parse_limit_bytes(o, value);
 	}
 	return set_flag(o, id);
 }

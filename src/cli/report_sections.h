@@ -22,6 +22,7 @@ REPORT_SECTION_FACES(tree);     /* report_tree.c: both directions */
 REPORT_SECTION_FACES(callers);  /* report_callers.c: --function */
 REPORT_SECTION_FACES(sizes);    /* report_buckets.c: sizes and lifetimes */
 REPORT_SECTION_FACES(threads);  /* report_threads.c */
+REPORT_SECTION_FACES(growth);   /* report_growth.c */
 REPORT_SECTION_FACES(symbols);  /* report_symbols.c: what has no name, and what helps */
 REPORT_SECTION_FACES(mappings); /* report_mappings.c: V8's heap, Python's arenas, ... */
 REPORT_SECTION_FACES(timeline); /* report_timeline.c */

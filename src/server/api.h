@@ -53,6 +53,9 @@ int api_stack(struct call *call, struct tm_error *err);
 /* api_blocks.c */
 int api_blocks(struct call *call, struct tm_error *err);
 
+/* api_growth.c */
+int api_growth(struct call *call, struct tm_error *err);
+
 /* api_maps.c */
 int api_maps(struct call *call, struct tm_error *err);
 

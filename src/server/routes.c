@@ -52,6 +52,14 @@ static const struct request_rule sizes_rules[] = {
 	 .help = "eight steps per doubling instead of one; reads the events of the range"},
 };
 
+static const struct request_rule growth_rules[] = {
+	{.name = "limit", .kind = REQUEST_NUMBER, .max = 4096, .help = "stacks, 50"},
+	{.name = "limit_bytes",
+	 .kind = REQUEST_NUMBER,
+	 .max = UINT64_MAX / 2,
+	 .help = "this much memory instead of the cgroup's or the machine's"},
+};
+
 static const struct request_rule page_rules[] = {
 	{.name = "skip", .kind = REQUEST_NUMBER, .help = "rows to leave out first, 0"},
 	{.name = "limit", .kind = REQUEST_NUMBER, .max = 100000, .help = "rows, 1000"},
@@ -161,6 +169,11 @@ const struct route route_list[] = {
 	 RULES(timeline_rules),
 	 .selects = true,
 	 .handle = api_timeline},
+	{.path = "/traces/{trace}/growth",
+	 .help = "Stacks that grow, by what fills the memory first, and when it is full.",
+	 RULES(growth_rules),
+	 .selects = true,
+	 .handle = api_growth},
 	{.path = "/traces/{trace}/sites",
 	 .help = "The functions that allocate, with their stacks.",
 	 RULES(table_rules),

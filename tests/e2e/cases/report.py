@@ -327,3 +327,26 @@ def json_keys(t):
     for key in ("functions", "lines", "packages", "modules", "allocators", "tree", "bottom_up",
                 "sizes", "lifetimes", "thread_list", "timeline", "top_allocated"):
         t.expect(key in everything, f"no key {key} with --section all")
+
+
+@case("report/growth", "the growth of stacks cannot be asked for")
+def growth(t):
+    t.record(["simple", "3"])
+    facts = t.report(t.trace, "--growth", "--limit-bytes", "1G")["growth"]
+    t.equal("limit", (facts["limit_bytes"], facts["limit_source"]), (1 << 30, "given"))
+    t.equal("judged", facts["judged"], True)
+    for line in [facts["total"], *facts["stacks"]]:
+        t.equal("moments", len(line["live_bytes"]), len(facts["times_ns"]))
+        t.expect(line["low_bytes"] <= line["first_bytes"] <= line["high_bytes"], f"{line}")
+        t.expect(0 <= line["fit"] <= 1.000001, f"{line}")
+    # Stacks that live between the moments of the first look are left out, none is counted twice.
+    for column, whole in zip(zip(*(one["live_bytes"] for one in facts["stacks"])),
+                             facts["total"]["live_bytes"]):
+        t.expect(sum(column) <= whole, f"{column} of {whole}")
+    text = t.tool("report", "--growth", t.trace)
+    t.expect("Growth, by what fills the memory first" in text.out, text.out)
+    table = t.tool("report", "--csv", "-s", "growth", t.trace)
+    t.equal("rows", len(table.out.splitlines()), 1 + facts["stack_count"])
+    for wrong in ("x", "0", "-1"):
+        result = t.tool("report", "--growth", "--limit-bytes", wrong, t.trace)
+        t.expect(result.status == 2 and "--limit-bytes" in result.err, f"{result.err!r}")
