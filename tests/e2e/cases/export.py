@@ -477,4 +477,4 @@ def downloads(t):
         kept = server.request(f"{root}/collapsed?mode=live&filter=function:simple_keep")[2]
         t.expect(kept.decode().endswith(f";simple_keep {KEPT}\n"), f"filtered: {kept}")
         server.fails(f"{root}/nothing", 404, "there is no format")
-        server.fails(f"{root}/sqlite", 404, "there is no format")
+        t.expect(server.request(f"{root}/sqlite")[2].startswith(b"SQLite format 3"), "no database")

@@ -356,8 +356,12 @@ def merge_bad(t):
     t.record(["simple", "0"])
     out = t.folder / "merged.tide"
     out.write_text("mine")
-    result = t.tool("merge", t.trace, t.trace)
+    other = t.folder / "other.tide"
+    t.equal("run", t.tool("run", "-q", "-o", other, "--", t.target("simple"), "0").status, 0)
+    result = t.tool("merge", t.trace, other)
     t.expect(result.status == 1 and "--force" in result.err, f"{result.status} {result.err!r}")
+    result = t.tool("merge", "--force", t.trace, t.trace)
+    t.expect(result.status == 2 and "given twice" in result.err, f"{result.status} {result.err!r}")
     t.equal("the other file", out.read_text(), "mine")
     for options in ([], ["--align", "moon", t.trace], ["--unfreed", "no", t.trace]):
         result = t.tool("merge", *options)
