@@ -65,6 +65,16 @@ static char *link_of(pid_t pid, const char *name)
 	return tm_strdup(path);
 }
 
+/* A program that wrote a title over its arguments has left zeros behind it: no empty words. */
+static void trim_title(struct text *raw)
+{
+	size_t end = raw->length;
+	while (end > 0 && !raw->data[end - 1])
+		end--;
+	if (raw->length - end > 2)
+		raw->length = end + 1;
+}
+
 static char *command_of(pid_t pid)
 {
 	char path[64];
@@ -72,6 +82,7 @@ static char *command_of(pid_t pid)
 	char *command = NULL;
 	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
 	if (!io_read_file(path, COMMAND_BYTES_MAX, &raw)) {
+		trim_title(&raw);
 		for (size_t at = 0; at < raw.length && shown.length < COMMAND_SHOWN;) {
 			const char *word = raw.data + at;
 			text_put(&shown, at ? " " : "");
