@@ -63,6 +63,10 @@ static void put_file(struct text *text, const struct collector_trace *trace, siz
 
 static void put_nothing_recorded(struct text *text, const struct collector_trace *trace)
 {
+	if (trace && trace->end.cause == TRACE_END_DETACHED) {
+		text_put(text, "tidemark: note: the process allocated nothing meanwhile\n");
+		return;
+	}
 	text_put(text, "tidemark: error: no allocation was recorded: ");
 	if (trace && trace->sanitizer)
 		text_put(text, "the program is built with a sanitizer, whose allocator hides it; "

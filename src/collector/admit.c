@@ -71,7 +71,7 @@ static void trim_title(struct text *raw)
 	size_t end = raw->length;
 	while (end > 0 && !raw->data[end - 1])
 		end--;
-	if (raw->length - end > 2)
+	if (raw->length - end > 8)
 		raw->length = end + 1;
 }
 
