@@ -6,7 +6,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all viewer packages demo test test-long bench install dist format clean help
+.PHONY: all viewer static packages demo test test-long bench install dist format clean help
 
 all: $(BUILD)/build.ninja ## build build/tidemark and build/libtidemark.so
 	ninja -C $(BUILD) tidemark libtidemark.so
@@ -14,6 +14,9 @@ all: $(BUILD)/build.ninja ## build build/tidemark and build/libtidemark.so
 viewer: ## build build-viewer/tidemark, which only shows traces: for any POSIX system
 	test -f build-viewer/build.ninja || meson setup build-viewer -Dviewer=true
 	ninja -C build-viewer tidemark
+
+static: $(BUILD)/build.ninja ## build build-static/bundle: a tool and an agent that run in any x86-64 image
+	tools/make-static build-static
 
 packages: ## install the Debian packages of packages.txt that are missing
 	tools/install-packages

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """In containers: as process 1, in a foreign root, with output on a volume."""
+import json
 import os
 import pathlib
 import shutil
@@ -7,6 +8,8 @@ import signal
 
 from harness import case
 from watch import Watch
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def namespace(t):
@@ -93,3 +96,33 @@ def volume(t):
             shutil.copy(out / "app.tide", copy)
             return t.tool("report", copy, "--json").status == 0 and t.report(copy)["allocations"] > 20
         watch.poll(copied, "a copy of the file to have 20 allocations")
+
+
+@case("containers/alpine", "the static tool does not run in an image with another C library",
+      seconds=600)
+def alpine(t):
+    """A root with musl and nothing else, two files copied in: as docs/containers.md says."""
+    if not t.long:
+        t.skip("it builds the tool once more: only with --long")
+    sandbox = [t.need_tool("bwrap"), "--unshare-all", "--die-with-parent"]
+    bundle = pathlib.Path(f"{t.build}-static")
+    made = t.bare([ROOT / "tools/make-static", bundle])
+    t.need(made.status == 0, f"make static: {made.out[-300:]}{made.err[-300:]}")
+    root = t.folder / "root"
+    for name in ("lib", "proc", "dev", "traces", "tmp"):
+        (root / name).mkdir(parents=True)
+    shutil.copy("/lib/ld-musl-x86_64.so.1", root / "lib")
+    shutil.copy(t.target("simple_musl"), root / "app")
+    for name in ("tidemark", "libtidemark.so"):
+        shutil.copy(bundle / "bundle" / name, root)
+    inside = [*sandbox, "--bind", root, "/", "--proc", "/proc", "--dev", "/dev"]
+    done = t.bare([*inside, "/tidemark", "run", "-o", "/traces/app.tide", "--", "/app", "3"],
+                  env={"LEDGER": "/traces/ledger"})
+    t.equal("status", done.status, 3)
+    shown = t.bare([*inside, "/tidemark", "report", "/traces/app.tide", "--json"])
+    t.equal("status of the report", shown.status, 0)
+    report = t.report(root / "traces/app.tide", "--by", "function")
+    t.equal("the same report inside", json.loads(shown.out)["allocations"], report["allocations"])
+    t.nothing_lost(report)
+    t.ledger_path = root / "traces/ledger"
+    t.functions_match(report, t.ledger())

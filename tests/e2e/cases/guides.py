@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command of the guides is run: the blocks marked `sh` in docs/, in a folder that has the
+programs they speak of."""
+import os
+import pathlib
+import re
+import shutil
+
+from harness import case, run_program
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
+
+
+def put_app(t):
+    shutil.copy(t.target("simple"), t.folder / "app")
+
+
+def put_tide(t):
+    """Some guides compare with another recording."""
+    done = t.tool("run", "-q", "-o", "other.tide", t.target("simple"), "5")
+    t.need(done.status == 5, f"tidemark run: {done.err}")
+
+
+def put_nim(t):
+    (t.folder / "app.nim").write_text("var words: seq[string]\nfor i in 1..1000: words.add($i)\n"
+                                      "echo words.len\n")
+    text = (ROOT / "docs/nim.md").read_text()
+    config = re.search(r"```nim\n(.*?)```", text, re.S)[1]
+    (t.folder / "config.nims").write_text(config.replace("/usr/share/tidemark/nim",
+                                                         str(ROOT / "nim")))
+
+
+def put_rust(t):
+    (t.folder / "app.rs").write_text("fn main() { let v: Vec<String> = (0..1000).map(|i| "
+                                     "i.to_string()).collect(); println!(\"{}\", v.len()); }\n")
+
+
+def put_node(t):
+    (t.folder / "app.js").write_text("function fill() { return Buffer.alloc(1000000); }\n"
+                                     "const kept = []; for (let i = 0; i < 20; i++) "
+                                     "kept.push(fill());\nconsole.log(kept.length);\n")
+
+
+def guide(name, tools=(), prepare=(), status=(0,), sandbox=False):
+    @case(f"guides/{name}", f"a command in docs/{name}.md does not work", seconds=120)
+    def run(t):
+        text = (ROOT / f"docs/{name}.md").read_text()
+        for tool in tools:
+            t.need_tool(tool)
+        if sandbox and t.bare(["unshare", "--user", "--map-root-user", "--pid", "--fork",
+                               "true"]).status:
+            t.skip("namespaces are forbidden here")
+        for one in prepare:
+            one(t)
+        env = t.environment({"PATH": f"{t.build}:{os.environ['PATH']}", "PAGER": "cat"})
+        commands = [line for block in BLOCK.findall(text) for line in block.splitlines() if line]
+        t.need(len(commands) > 1, "the guide has no commands")
+        for command in commands:
+            done = run_program(["/bin/sh", "-c", command], env, t.folder, t.seconds)
+            t.expect(done.status in status, f"{command}\nended with {done.status}: "
+                     f"{done.out[-200:]}{done.err[-300:]}")
+
+
+guide("from-heaptrack", prepare=[put_app, put_tide])
+guide("from-memory-profiler", prepare=[put_app])
+guide("nim", tools=["nim"], prepare=[put_nim])
+guide("rust", tools=["rustc"], prepare=[put_rust])
+guide("node", tools=["node"], prepare=[put_node])
+guide("containers", tools=["unshare", "bwrap"], prepare=[put_app], sandbox=True)
+
+
+@case("guides/heaptrack_options", "an option of heaptrack's has no word in its guide")
+def heaptrack_options(t):
+    """What heaptrack itself says it can do, where it is installed."""
+    t.need_tool("heaptrack")
+    text = (ROOT / "docs/from-heaptrack.md").read_text()
+    for command in (["heaptrack", "--help"], ["heaptrack_print", "--help"]):
+        if not shutil.which(command[0]):
+            continue
+        said = t.bare(command).out
+        for option in set(re.findall(r"^ {1,4}(?:-\w[ ,]+(?:\[ +)?)?(--[a-z][a-z-]+)", said, re.M)):
+            short = {"--help": "-h", "--version": "-v", "--print-peaks": "-p",
+                     "--print-allocators": "-a", "--print-temporary": "-T",
+                     "--print-leaks": "-l"}.get(option, option)
+            t.expect(f"`{option}" in text or f"`{short}" in text or f" {option}" in text,
+                     f"{command[0]} {option} is not in the guide")
