@@ -45,7 +45,9 @@ int rewritten_sound(struct rewritten *sound, const char *path, const char *besid
 	struct trace_reader *reader;
 	int fd;
 	*sound = (struct rewritten){.path = path};
-	int code = traces_open(path, &reader, err);
+	int code = foreign_resolve(path, sound->name, &sound->path, err);
+	if (!code)
+		code = traces_open(sound->path, &reader, err);
 	if (code)
 		return code;
 	if (!trace_reader_indexed(reader) || trace_reader_warning(reader)) {

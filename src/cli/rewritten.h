@@ -6,11 +6,13 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/foreign.h"
 #include "cli/newfile.h"
 
 struct rewritten {
 	const char *path; /* borrowed from here or from the caller */
 	struct newfile file;
+	char name[FOREIGN_PATH_BYTES]; /* of a file of another tool, imported */
 };
 
 /* The copy, if one is needed, is made beside `beside`. */

@@ -6,3 +6,6 @@
 
 extern const struct import_format import_heaptrack;
 extern const struct import_format import_collapsed;
+extern const struct import_format import_heapprofile;
+extern const struct import_format import_heapsnapshot;
+extern const struct import_format import_pprof;
