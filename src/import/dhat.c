@@ -247,6 +247,7 @@ static int read_moment(struct dhat *d, bool at_peak, struct tm_error *err)
 {
 	struct json_reader *json = &d->json;
 	int code = again(d, err);
+	d->odd = 0; /* each time the same */
 	if (!code)
 		code = profile_snapshot(d->profile,
 					time_ns(d, at_peak ? d->peak_time : d->end_time), err);
