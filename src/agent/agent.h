@@ -16,6 +16,7 @@
  *   intern.c    path hash -> node id
  *   emit.c      events into chunks; waiting; switching off
  *   init.c      finding the real functions, rendezvous, fork
+ *   wake.c      sleeping and waking; page.c, usr1.c, selfstart.c: by what
  *
  * Words: a *lane* is what one thread writes with (lane 0), or what signal
  * handlers write with that interrupted the agent itself in that thread (lane 1).
@@ -23,6 +24,7 @@
 #pragma once
 
 #include "agent/modules.h"
+#include "wire/page.h"
 #include "wire/pool.h"
 
 #include <stdbool.h>
@@ -38,6 +40,7 @@ enum agent_state {
 	AGENT_NEW = 0,  /* not initialised in this process */
 	AGENT_PASS = 1, /* hooks pass through */
 	AGENT_ON = 2,
+	AGENT_DORMANT = 3, /* hooks pass through, until page->wake says otherwise */
 };
 
 enum agent_clock {
@@ -81,6 +84,7 @@ struct agent_table {
 struct agent {
 	_Atomic uint32_t state;              /* atomic: enum agent_state */
 	_Atomic uint32_t init_lock;          /* atomic: 1 while somebody initialises */
+	struct wire_page *page;              /* set in init, before state DORMANT; NULL: none */
 	struct wire_map map;                 /* set once in init */
 	struct agent_slot *slots;            /* set once in init: AGENT_SLOTS entries */
 	_Atomic(struct agent_table *) index; /* atomic: path hash -> node */
@@ -111,6 +115,8 @@ struct agent {
 	_Atomic uint32_t closing;     /* atomic: threads inside dlclose */
 	_Atomic uint32_t closes;      /* atomic: how many dlcloses have ended */
 	_Atomic uint32_t closes_seen; /* atomic: `closes` when the module list was last right */
+	struct wire_stream nobody;    /* atomic: of lanes of a session before */
+	struct wire_page own_page;    /* where no file can be made, or none is wanted */
 } __attribute__((aligned(AGENT_PAGE)));
 
 /* What is the same in every process of the image: set once, survives fork. */
@@ -125,6 +131,9 @@ struct agent_fixed {
 	_Atomic uint32_t redirect_due;  /* atomic: something was loaded since */
 	uint32_t follow_fork;           /* set once in init */
 	uint32_t no_maps;               /* set once in init */
+	uint32_t sleeper;               /* set once in init: children have pages of their own */
+	char session[WIRE_PAGE_SESSION_BYTES]; /* set in init: where it was recorded first, or "" */
+	char page_path[64];                    /* set in init: the page's file, or "" */
 	uint32_t injected; /* set once: mapped by a tracer (attach.c); the loader does not know us
 			    */
 };
@@ -169,6 +178,21 @@ static inline uint64_t read_tsc(void)
 /* Initialises if that has not been tried in this process. True: recording is on. Resolves the real
  * functions first. */
 bool agent_start(void);
+/* Nothing is to be recorded any more: sleep, or pass on for good. */
+void agent_rest(void);
+/* Under the lock of agent_start(): the page says that somebody wants us. True: recording is on. */
+bool agent_wake(void);
+
+/* Hooks just go on to the real function. One load and one branch while recording. */
+static inline bool agent_passes(void)
+{
+	uint32_t state = atomic_load_explicit(&agent.state, memory_order_relaxed);
+	if (likely(state == AGENT_ON))
+		return false;
+	return state == AGENT_PASS ||
+	       (state == AGENT_DORMANT &&
+		atomic_load_explicit(&agent.page->wake, memory_order_relaxed) < WIRE_WAKE_ASKED);
+}
 /*
  * Everything a session needs once agent.map is there. Also for the next session
  * in the same process: then memory and lanes are used again where they are.

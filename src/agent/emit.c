@@ -51,7 +51,7 @@ void agent_switch_off(enum wire_off_reason reason)
 	uint32_t none = WIRE_OFF_NONE;
 	atomic_compare_exchange_strong(&control->off_reason, &none, (uint32_t)reason);
 	atomic_store(&control->state, WIRE_OFF);
-	atomic_store(&agent.state, AGENT_PASS);
+	agent_rest();
 }
 
 static void count_lost(struct lane *lane)
@@ -190,7 +190,7 @@ bool emit_refill(struct lane *lane, uint32_t words)
 {
 	struct wire_stream *stream = lane->stream;
 	if (words > WIRE_CHUNK_WORDS || lane->tid == (uint32_t)LANE_NOBODY ||
-	    atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_PASS)
+	    atomic_load_explicit(&agent.state, memory_order_relaxed) % 2) /* PASS, DORMANT */
 		return false;
 	/* Nobody reads any more: found out here, not only when all chunks are full. */
 	if (atomic_load_explicit(&agent.map.control->owner, memory_order_relaxed) &

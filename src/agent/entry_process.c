@@ -11,11 +11,13 @@
 #include <stdarg.h>
 
 #include "agent/memory_ops.h"
+#include "agent/page.h"
 #include "agent/redirect.h"
 #include "agent/rows.h"
 #include "agent/sys.h"
+#include "agent/usr1.h"
 
-enum { SYSCALL_SECCOMP = 317, PTHREAD_NONE = 38 /* ENOSYS */ };
+enum { SIGNAL_USR1 = 10, SYSCALL_SECCOMP = 317, PTHREAD_NONE = 38 /* ENOSYS */ };
 
 /* Unresolved only before the first hook of all ran: a constructor that came before ours. */
 #define RESOLVE(function)                     \
@@ -255,6 +257,8 @@ EXPORT int execle(const char *path, const char *first, ...)
 		struct lane *lane = process_lane(&site);                                \
 		if (lane)                                                               \
 			emit_process(lane, &site, WIRE_EV_EXIT, (uint32_t)status, how); \
+		if ((how) != WIRE_EXIT_EXIT) /* which runs our destructor */            \
+			page_drop();                                                    \
 		real.function(status);                                                  \
 	}
 
@@ -270,6 +274,7 @@ EXPORT void abort(void)
 	struct lane *lane = process_lane(&site);
 	if (lane)
 		emit_process(lane, &site, WIRE_EV_EXIT, 0, WIRE_EXIT_ABORT);
+	page_drop();
 	real.abort();
 }
 
@@ -342,6 +347,23 @@ EXPORT int pthread_setname_np(uintptr_t thread, const char *name)
 		emit_process(lane, &site, WIRE_EV_THREAD_NAME, words[0], words[1]);
 	}
 	return result;
+}
+
+/* What is asked about SIGUSR1 is answered as without us: usr1.h. */
+EXPORT int sigaction(int number, const void *action, void *old)
+{
+	RESOLVE(sigaction);
+	int result = real.sigaction(number, action, old);
+	uintptr_t *handler = old; /* the first word of the C library's struct */
+	if (!result && handler && number == SIGNAL_USR1)
+		*handler = usr1_shown(*handler);
+	return result;
+}
+
+EXPORT uintptr_t signal(int number, uintptr_t handler)
+{
+	RESOLVE(signal);
+	return usr1_shown(real.signal(number, handler));
 }
 
 /*

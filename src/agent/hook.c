@@ -14,10 +14,21 @@ static void emit_plain(struct lane *lane, const struct call_site *site, enum wir
 }
 
 AGENT_COLD void hook_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
-				void *block)
+				struct hook_new_block new)
 {
-	if (block && hook_frees_recorded())
-		emit_plain(lane, site, WIRE_OP_BORN, api, block);
+	if (hook_frees_recorded()) {
+		if (new.block)
+			emit_plain(lane, site, WIRE_OP_BORN, api, new.block);
+		return;
+	}
+	if (atomic_load_explicit(&agent.map.control->state, memory_order_relaxed) != WIRE_OFF)
+		return;
+	agent_rest();
+	if (agent_passes() || !agent_start())
+		return;
+	lane = lane_enter(site);
+	if (lane && hook_recording())
+		hook_block(lane, site, WIRE_OP_ALLOC, api, new.block, new.bytes, new.alignment);
 }
 
 AGENT_COLD void hook_realloc_paused(struct lane *lane, const struct call_site *site,

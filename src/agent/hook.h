@@ -90,13 +90,20 @@ static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *s
 	hook_lower(lane);
 }
 
+/* The new block; NULL: it failed, the old one lives on. */
+struct hook_new_block {
+	void *block;
+	size_t bytes;
+	size_t alignment;
+};
+
 /*
  * Not recording: switched off meanwhile, or paused. Of a block that is born in a
  * pause only its address is told, so that its end is not taken for that of an
- * older one.
+ * older one. If another session waits for the end of the one before, it begins.
  */
 void hook_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
-		     void *block);
+		     struct hook_new_block new);
 
 static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *site,
 				    enum wire_api api, void *block, size_t bytes, size_t alignment)
@@ -104,7 +111,7 @@ static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *s
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_ALLOC, api, block, bytes, alignment);
 	else
-		hook_unrecorded(lane, site, api, block);
+		hook_unrecorded(lane, site, api, (struct hook_new_block){block, bytes, alignment});
 }
 
 static inline void hook_end_block(struct lane *lane, const struct call_site *site, enum wire_op op,
@@ -153,13 +160,6 @@ static inline enum hook_realloc hook_realloc_begin(struct lane *lane, const stru
 	hook_end_block(lane, site, WIRE_OP_REALLOC_BEGIN, api, block);
 	return likely(recording) ? HOOK_REALLOC_LINKED : HOOK_REALLOC_PAUSED;
 }
-
-/* The new block; NULL: it failed, the old one lives on. */
-struct hook_new_block {
-	void *block;
-	size_t bytes;
-	size_t alignment;
-};
 
 /* The end of one that began in a pause; NULL: it failed. */
 void hook_realloc_paused(struct lane *lane, const struct call_site *site, enum wire_api api,

@@ -11,13 +11,17 @@
 
 #include "agent/api.h"
 #include "agent/emit.h"
+#include "agent/environment.h"
 #include "agent/intern.h"
 #include "agent/memory_ops.h"
+#include "agent/page.h"
 #include "agent/real.h"
 #include "agent/redirect.h"
 #include "agent/rendezvous.h"
 #include "agent/rows.h"
+#include "agent/selfstart.h"
 #include "agent/sys.h"
+#include "agent/usr1.h"
 
 extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
@@ -169,38 +173,113 @@ bool session_begin(void)
 }
 
 /* All or nothing; in the latter case what was mapped stays, unused. */
-static bool begin_session(uint32_t forked)
+static bool begin_session(const char *session, bool forked)
 {
-	uint64_t wiped_bytes = sizeof agent;
-	if (sys_failed(sys_madvise(&agent, wiped_bytes, MADV_WIPEONFORK)))
-		return false;
-	if (!rendezvous(forked, &agent.map))
-		return false;
-	if (!session_begin())
+	int memory = rendezvous_call(session, forked ? WIRE_HELLO_FORKED : WIRE_HELLO_IMAGE);
+	if (memory < 0 || !rendezvous_map(memory, &agent.map) || !session_begin())
 		return false;
 	if (!forked) /* a child has its parent's slots */
 		redirect_start(&agent_scope);
 	atomic_store(&agent_fixed.was_on, 1);
+	/* Switched off by a signal it can be switched on by one. */
+	if (!agent.page && agent.map.options & WIRE_OPT_USR1)
+		page_make(true);
 	return true;
+}
+
+/* Nobody records it: it can be woken. */
+static void sleep_first(bool forked)
+{
+	agent_fixed.sleeper = 1;
+	if (!agent.page)
+		page_make(false);
+	if (!forked)
+		redirect_start(&agent_scope);
+}
+
+/* What the environment asks for. True: recording is on. */
+static bool begin_image(void)
+{
+	struct environment environment;
+	char session[WIRE_PAGE_SESSION_BYTES] = "";
+	bool called = false;
+	if (!environment_read(&environment))
+		return false;
+	const char *given = environment_find(&environment, WIRE_SESSION_ENV);
+	const char *output = environment_find(&environment, SELFSTART_ENV);
+	given = given && given[0] ? given : NULL;
+	if (given && strlen(given) < sizeof session) {
+		memcpy(session, given, strlen(given) + 1);
+		called = true;
+		page_clear();
+	} else if (!given && output && output[0]) {
+		page_make(false);
+		called = selfstart(&environment, session);
+	}
+	environment_done(&environment);
+	memcpy(agent_fixed.session, session, sizeof session);
+	bool on = called && begin_session(session, false);
+	if (!on && !given)
+		sleep_first(false);
+	return on;
+}
+
+/* A child has no constructor, and no environment of its own. */
+static bool begin_child(void)
+{
+	if (atomic_load(&agent_fixed.was_on) && agent_fixed.follow_fork &&
+	    begin_session(agent_fixed.session, true))
+		return true;
+	if (agent_fixed.sleeper)
+		sleep_first(true);
+	return false;
+}
+
+static bool first_start(void)
+{
+	bool forked = atomic_load(&agent_fixed.was_on) || agent_fixed.sleeper;
+	if (sys_failed(sys_madvise(&agent, sizeof agent, MADV_WIPEONFORK)))
+		return false;
+	return forked ? begin_child() : begin_image();
+}
+
+static void go_on(void)
+{
+	if (agent.page)
+		atomic_store(&agent.page->recording, 1);
+	atomic_store(&agent.map.control->agent_ready, 1);
+	atomic_store(&agent.state, AGENT_ON);
+	if (agent.map.options & WIRE_OPT_USR1)
+		usr1_install();
 }
 
 AGENT_COLD bool agent_start(void)
 {
 	real_resolve();
 	uint32_t state = atomic_load(&agent.state), unlocked = 0;
-	if (state != AGENT_NEW)
+	if (state == AGENT_ON || state == AGENT_PASS)
 		return state == AGENT_ON;
 	if (!atomic_compare_exchange_strong(&agent.init_lock, &unlocked, 1))
 		return false; /* somebody is at it; or we were interrupted while at it */
-	bool forked = atomic_load(&agent_fixed.was_on);
-	bool on = (!forked || agent_fixed.follow_fork) && begin_session(forked);
-	if (on)
-		atomic_store(&agent.map.control->agent_ready, 1);
-	atomic_store(&agent.state, on ? AGENT_ON : AGENT_PASS);
+	state = atomic_load(&agent.state);
+	bool on = state == AGENT_ON;
+	if (state == AGENT_NEW || state == AGENT_DORMANT) {
+		on = state == AGENT_NEW ? first_start() : agent_wake();
+		if (on)
+			go_on();
+		else if (state == AGENT_NEW)
+			agent_rest();
+	}
+	atomic_store(&agent.init_lock, 0);
 	return on;
 }
 
 __attribute__((constructor)) static void agent_constructor(void)
 {
 	agent_start();
+}
+
+__attribute__((destructor)) static void agent_destructor(void)
+{
+	page_drop();
 }

@@ -164,6 +164,7 @@ static void renew(struct lane *lane)
 	lane->waiting = false;
 	lane->chunk = NULL;
 	lane->cursor = lane->limit = NULL;
+	lane->stream = &agent.nobody;
 }
 
 void lanes_renew(void)

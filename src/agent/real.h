@@ -53,7 +53,9 @@
 	X(_exit, void, (int))                                                          \
 	X(_Exit, void, (int))                                                          \
 	X(quick_exit, void, (int))                                                     \
-	X(abort, void, (void))
+	X(abort, void, (void))                                                         \
+	X(sigaction, int, (int, const void *, void *))                                 \
+	X(signal, uintptr_t, (int, uintptr_t))
 
 #define REAL_ALL(X) REAL_HEAP(X) REAL_MAPS(X) REAL_PROCESS(X)
 

@@ -10,8 +10,6 @@
 #include "base/version.h"
 
 enum {
-	ENV_BYTES_MAX = 1 << 20,
-	SESSION_BYTES_MAX = 200,
 	TOKEN_BYTES = 32,
 	UNIX_FAMILY = 1,
 	STREAM_CLOEXEC = 1 | 02000000,
@@ -45,46 +43,6 @@ struct control_message {
 	int pad;
 };
 
-/* Finds NAME=value in a block of NUL-terminated strings. */
-static bool find_variable(const char *block, size_t bytes, const char *name, char *ret, size_t room)
-{
-	size_t name_bytes = strlen(name);
-	for (size_t at = 0; at < bytes;) {
-		size_t length = 0;
-		while (at + length < bytes && block[at + length])
-			length++;
-		if (length > name_bytes && block[at + name_bytes] == '=' &&
-		    !memcmp(block + at, name, name_bytes) && length - name_bytes <= room) {
-			memcpy(ret, block + at + name_bytes + 1, length - name_bytes - 1);
-			ret[length - name_bytes - 1] = 0;
-			return true;
-		}
-		at += length + 1;
-	}
-	return false;
-}
-
-/* The environment the image was started with; the program's own changes do not matter. */
-static bool read_session(char *ret, size_t room)
-{
-	int fd = sys_open("/proc/self/environ", 02000000, 0);
-	if (fd < 0)
-		return false;
-	char *block = agent_map(ENV_BYTES_MAX);
-	size_t bytes = 0;
-	while (block && bytes < ENV_BYTES_MAX) {
-		long got = sys_read(fd, block + bytes, ENV_BYTES_MAX - bytes);
-		if (got <= 0)
-			break;
-		bytes += (size_t)got;
-	}
-	sys_close(fd);
-	bool found = block && find_variable(block, bytes, WIRE_SESSION_ENV, ret, room);
-	if (block)
-		sys_munmap(block, ENV_BYTES_MAX);
-	return found;
-}
-
 static int connect_to(const char *name, size_t name_bytes)
 {
 	struct socket_name address = {.family = UNIX_FAMILY};
@@ -106,13 +64,13 @@ static int connect_to(const char *name, size_t name_bytes)
 	return fd;
 }
 
-static bool say_hello(int fd, const char *token, uint32_t forked)
+static bool say_hello(int fd, const char *token, uint32_t kind)
 {
 	struct wire_hello hello = {.magic = WIRE_MAGIC,
 				   .version = WIRE_VERSION,
 				   .agent_version = TIDEMARK_VERSION,
 				   .pid = (uint32_t)sys_getpid(),
-				   .forked = forked};
+				   .forked = kind};
 	memcpy(hello.token, token, TOKEN_BYTES);
 	struct sys_iovec part = {&hello, sizeof hello};
 	struct message message = {.parts = &part, .part_count = 1};
@@ -142,6 +100,20 @@ static int receive_session(int fd)
 	return -1;
 }
 
+/* In the place of the session before: its addresses stay good. */
+static bool put_over(void *base, uint64_t bytes, const struct wire_map *map)
+{
+	const struct wire_map *old = &agent.map;
+	if (!old->control)
+		return true;
+	if (map->stream_count != old->stream_count || map->chunk_count != old->chunk_count ||
+	    map->node_count != old->node_count)
+		return false;
+	long moved = sys_call6(SYS_NR_MREMAP, (long)base, (long)bytes, (long)bytes,
+			       MREMAP_MAYMOVE | MREMAP_FIXED, (long)old->control, 0);
+	return !sys_failed(moved);
+}
+
 static bool map_session(int fd, struct wire_map *ret_map)
 {
 	struct wire_control *head = sys_mmap(NULL, WIRE_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
@@ -155,30 +127,32 @@ static bool map_session(int fd, struct wire_map *ret_map)
 		return false;
 	/* A child must not even see it: it belongs to this process. */
 	if (sys_failed(sys_madvise(base, bytes, MADV_DONTFORK)) ||
-	    wire_map_init(ret_map, base, bytes)) {
+	    wire_map_init(ret_map, base, bytes) || !put_over(base, bytes, ret_map)) {
 		sys_munmap(base, bytes);
 		return false;
 	}
-	return true;
+	return !agent.map.control || !wire_map_init(ret_map, agent.map.control, bytes);
 }
 
-bool rendezvous(uint32_t forked, struct wire_map *ret_map)
+bool rendezvous_map(int fd, struct wire_map *ret_map)
 {
-	char session[SESSION_BYTES_MAX];
-	if (!read_session(session, sizeof session))
-		return false;
+	struct wire_map map;
+	bool mapped = map_session(fd, &map);
+	sys_close(fd);
+	if (mapped)
+		*ret_map = map;
+	return mapped;
+}
+
+int rendezvous_call(const char *session, uint32_t kind)
+{
 	size_t bytes = strlen(session);
 	if (bytes <= TOKEN_BYTES + 1 || session[bytes - TOKEN_BYTES - 1] != ':')
-		return false;
+		return -1;
 	int fd = connect_to(session, bytes - TOKEN_BYTES - 1);
 	if (fd < 0)
-		return false;
-	int memory =
-		say_hello(fd, session + bytes - TOKEN_BYTES, forked) ? receive_session(fd) : -1;
+		return -1;
+	int memory = say_hello(fd, session + bytes - TOKEN_BYTES, kind) ? receive_session(fd) : -1;
 	sys_close(fd);
-	if (memory < 0)
-		return false;
-	bool mapped = map_session(memory, ret_map);
-	sys_close(memory);
-	return mapped;
+	return memory;
 }

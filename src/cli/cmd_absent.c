@@ -34,6 +34,13 @@ int cmd_detach(int argc, char **argv)
 	return refuse("detach");
 }
 
+int cmd_collect(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return refuse("collect");
+}
+
 int cmd_list(int argc, char **argv)
 {
 	(void)argc;

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/agent_path.h"
 #include "cli/args.h"
+#include "cli/attach_agent.h"
 #include "cli/attach_name.h"
 #include "cli/commands.h"
 #include "cli/run_lines.h"
@@ -253,6 +254,47 @@ static int describe(const struct inject *inject)
 	return 0;
 }
 
+/* ---- an agent that is there already, and sleeps ---- */
+
+static void on_woken(void *ctx, const char *path)
+{
+	struct request *request = ctx;
+	if (!request->quiet) {
+		fprintf(stderr, "tidemark: process %d is recorded from its next allocation on\n",
+			(int)request->run.pid);
+		run_lines_begin(NULL, path);
+	}
+	if (request->serve)
+		run_serve_start(&request->page, path);
+	else if (!request->quiet)
+		fputs("tidemark: Ctrl-C ends the recording; the process goes on\n", stderr);
+}
+
+static int wake(struct request *request)
+{
+	struct collector_result result;
+	struct tm_error err = {0};
+	if (request->dry_run) {
+		printf("Process %d has an agent that sleeps: it would be woken. Nothing would "
+		       "stand "
+		       "still. Nothing was done.\n",
+		       (int)request->run.pid);
+		return 0;
+	}
+	request->page.quiet = request->quiet;
+	request->run.started = on_woken;
+	request->run.ctx = request;
+	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
+	if (collector_wake(&request->run, &result, &err)) {
+		complain(&err);
+		return FAILED;
+	}
+	run_lines_end(&result, request->quiet);
+	collector_result_done(&result);
+	run_serve_wait(&request->page);
+	return 0;
+}
+
 static int record(struct request *request, struct inject *inject)
 {
 	struct collector_result result;
@@ -296,13 +338,25 @@ int cmd_attach(int argc, char **argv)
 	}
 	if (!attach_name_find("attach", request.whom, &pid))
 		return FAILED;
+	request.run.pid = pid;
+	switch (attach_agent_of(pid)) {
+	case ATTACH_AGENT_RECORDS:
+		fprintf(stderr,
+			"tidemark attach: process %d is being recorded already; 'tidemark list' "
+			"shows by whom\n",
+			(int)pid);
+		return FAILED;
+	case ATTACH_AGENT_SLEEPS:
+		return wake(&request);
+	case ATTACH_AGENT_NONE:
+		break;
+	}
 	struct inject_options how = {.pid = pid, .agent_path = agent_path};
 	if (!agent_path_find(agent_path, &err) || inject_open(&how, &inject, &err)) {
 		complain(&err);
 		return FAILED;
 	}
 	request.run.agent_path = agent_path;
-	request.run.pid = pid;
 	int status = request.dry_run ? describe(inject) : record(&request, inject);
 	inject_close(inject);
 	return status;

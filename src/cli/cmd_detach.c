@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "cli/agent_path.h"
 #include "cli/args.h"
+#include "cli/attach_agent.h"
 #include "cli/attach_name.h"
 #include "cli/commands.h"
 #include "inject/inject.h"
@@ -137,6 +138,15 @@ int cmd_detach(int argc, char **argv)
 	}
 	if (!attach_name_find("detach", request.whom, &pid))
 		return FAILED;
+	int error = attach_agent_detach(pid, &err);
+	if (error != -ENOENT) {
+		if (error)
+			fprintf(stderr, "tidemark detach: %s\n", err.text);
+		else if (!request.quiet)
+			fprintf(stderr, "tidemark: the agent in process %d sleeps again\n",
+				(int)pid);
+		return error ? FAILED : 0;
+	}
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);

@@ -1,212 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark run PROGRAM: record it, and say at the end what was recorded. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/units.h"
 #include "cli/agent_path.h"
-#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/run_lines.h"
-#include "cli/run_serve.h"
-#include "collector/collector.h"
-#include "wire/wire.h"
+#include "cli/run_options.h"
 
-enum {
-	OPT_OUTPUT = 1,
-	OPT_FORCE,
-	OPT_OR_RUN,
-	OPT_QUIET,
-	OPT_CHILDREN,
-	OPT_TIME_LIMIT,
-	OPT_DELAY,
-	OPT_MAX_FILE_SIZE,
-	OPT_DEPTH,
-	OPT_FREE_STACKS,
-	OPT_NO_ADDRESSES,
-	OPT_NO_SYMBOLS,
-	OPT_EMBED_SOURCE,
-	OPT_ON_USR1,
-	OPT_SERVE,
-	OPT_LISTEN,
-	OPT_METRICS,
-	OPT_HELP,
-};
+enum { USAGE = 2, FAILED = 125 };
 
-static const struct args_option options[] = {
-	{OPT_OUTPUT, 'o', "output", "FILE",
-	 "where the trace goes: a file, or a folder; %p pid, %n program, %h host, %t time, "
-	 "%i number"},
-	{OPT_FORCE, 'f', "force", NULL, "overwrite FILE if it exists (else a number is added)"},
-	{OPT_OR_RUN, 0, "or-run", NULL, "if it cannot be recorded, run it all the same"},
-	{OPT_QUIET, 'q', "quiet", NULL, "say nothing unless something is wrong"},
-	{OPT_CHILDREN, 'c', "children", NULL, "also record every process it starts, each apart"},
-	{OPT_TIME_LIMIT, 't', "time-limit", "TIME", "stop recording after 30s, 5m, 2h"},
-	{OPT_DELAY, 'd', "delay", "TIME", "begin recording only after that time"},
-	{OPT_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
-	 "store no more events when the file has 500M, 2G; figures go on"},
-	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
-	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
-	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
-	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "leave the functions' names out of the file"},
-	{OPT_EMBED_SOURCE, 0, "embed-source", NULL,
-	 "put the text of the source lines that allocate into the file, too"},
-	{OPT_ON_USR1, 0, "on-usr1", "WHAT",
-	 "SIGUSR1 to the program: toggle (off, and on into a new file), rotate, none"},
-	{OPT_SERVE, 0, "serve", NULL,
-	 "show the page of the recording while it runs, and after, until Ctrl-C"},
-	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
-	{OPT_METRICS, 0, "metrics", "ADDRESS:PORT",
-	 "figures for Prometheus at http://ADDRESS:PORT/metrics while the program runs"},
-	{OPT_HELP, 'h', "help", NULL, "print this help"},
-};
-
-enum { OPTION_COUNT = sizeof options / sizeof options[0], USAGE = 2, FAILED = 125 };
-
-struct request {
-	struct collector_options run;
-	struct run_serve page, metrics;
-	bool quiet, serve, help;
-};
-
-static void print_help(void)
-{
-	puts("Usage: tidemark [run] [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
-	     "\n"
-	     "Runs the program and records every allocation with its time, thread, size and\n"
-	     "stack into a trace (tidemark.<program>.<pid>.tide). Exit status, streams, signals\n"
-	     "and terminal are the program's, as without tidemark. When it is a shell script,\n"
-	     "or started by env, make, npm and the like, the program that these start is\n"
-	     "recorded. Statically linked programs cannot be recorded by this version.\n"
-	     "\n"
-	     "Options:");
-	args_print_options(options, OPTION_COUNT);
-}
-
-static bool complain(const struct tm_error *err)
+static int complain(const struct tm_error *err, int status)
 {
 	fprintf(stderr, "tidemark run: %s\n", err->text);
-	return false;
-}
-
-static bool take_on_usr1(struct collector_options *run, const char *value)
-{
-	static const char *const names[] = {[COLLECTOR_USR1_NONE] = "none",
-					    [COLLECTOR_USR1_TOGGLE] = "toggle",
-					    [COLLECTOR_USR1_ROTATE] = "rotate"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (!strcmp(value, names[i])) {
-			run->on_usr1 = (enum collector_usr1)i;
-			return true;
-		}
-	fprintf(stderr, "tidemark run: 'on-usr1' is toggle, rotate or none, not '%s'.\n", value);
-	return false;
-}
-
-static bool take_value(struct request *request, struct args *args, int id, const char *value)
-{
-	struct collector_options *run = &request->run;
-	struct tm_error err = {0};
-	uint64_t number = 0;
-	switch (id) {
-	case OPT_OUTPUT:
-		run->output = value;
-		return true;
-	case OPT_TIME_LIMIT:
-		return units_parse_duration(value, &run->time_limit_ns, &err) ? complain(&err)
-									      : true;
-	case OPT_DELAY:
-		return units_parse_duration(value, &run->delay_ns, &err) ? complain(&err) : true;
-	case OPT_MAX_FILE_SIZE:
-		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err) : true;
-	case OPT_ON_USR1:
-		return take_on_usr1(run, value);
-	case OPT_DEPTH:
-		if (!args_number(args, "depth", value, WIRE_DEPTH_MAX, &number))
-			return false;
-		run->depth = (uint32_t)number;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool take_option(struct request *request, struct args *args, int id, const char *value)
-{
-	struct collector_options *run = &request->run;
-	switch (id) {
-	case OPT_FORCE:
-		run->force = true;
-		break;
-	case OPT_OR_RUN:
-		run->or_run = true;
-		break;
-	case OPT_QUIET:
-		request->quiet = true;
-		break;
-	case OPT_CHILDREN:
-		run->children = true;
-		break;
-	case OPT_FREE_STACKS:
-		run->free_stacks = true;
-		break;
-	case OPT_NO_ADDRESSES:
-		run->no_addresses = true;
-		break;
-	case OPT_NO_SYMBOLS:
-		run->no_symbols = true;
-		break;
-	case OPT_EMBED_SOURCE:
-		run->embed_source = true;
-		break;
-	case OPT_SERVE:
-		request->serve = true;
-		break;
-	case OPT_LISTEN:
-		request->serve = true;
-		request->page.listen = value;
-		break;
-	case OPT_METRICS:
-		request->metrics.listen = value;
-		request->metrics.metrics_only = true;
-		break;
-	case OPT_HELP:
-		request->help = true;
-		break;
-	default:
-		return take_value(request, args, id, value);
-	}
-	return true;
-}
-
-static bool parse(struct request *request, int argc, char **argv)
-{
-	struct args args = {.command = "run",
-			    .argc = argc,
-			    .argv = argv,
-			    .at = 1,
-			    .options = options,
-			    .option_count = OPTION_COUNT,
-			    .stop_at_word = true};
-	const char *value = NULL;
-	int id;
-	while ((id = args_next(&args, &value)) > ARGS_END)
-		if (!take_option(request, &args, id, value))
-			return false;
-	if (id == ARGS_ERROR)
-		return false;
-	request->run.argv = argv + args.at;
-	if (!request->help && args.at >= argc) {
-		fputs("tidemark run: no program was named. Type 'tidemark help run'.\n", stderr);
-		return false;
-	}
-	return true;
+	return status;
 }
 
 static void on_start(void *ctx, const char *path)
 {
-	struct request *request = ctx;
+	struct run_options *request = ctx;
 	if (!request->quiet)
 		run_lines_begin(NULL, path);
 	if (request->serve)
@@ -218,29 +30,28 @@ static void on_start(void *ctx, const char *path)
 int cmd_run(int argc, char **argv)
 {
 	char agent_path[PATH_MAX];
-	struct request request = {0};
+	struct run_options request = {0};
 	struct collector_result result;
 	struct tm_error err = {0};
-	if (!parse(&request, argc, argv))
+	if (!run_options_from_environment(&request, "run") ||
+	    !run_options_parse(&request, argc, argv))
 		return USAGE;
 	if (request.help) {
-		print_help();
+		run_options_help();
 		return 0;
 	}
-	if (!agent_path_find(agent_path, &err)) {
-		complain(&err);
-		return FAILED;
-	}
+	if (!agent_path_find(agent_path, &err))
+		return complain(&err, FAILED);
 	request.run.agent_path = agent_path;
+	if (request.dormant)
+		return complain(&err, collector_sleep(&request.run, &err));
 	request.run.started = on_start;
 	request.run.ctx = &request;
 	request.page.quiet = request.quiet;
 	request.run.naming = request.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
 	int error = collector_run(&request.run, &result, &err);
-	if (error) {
-		complain(&err);
-		return result.exit_status;
-	}
+	if (error)
+		return complain(&err, result.exit_status);
 	int wait_status = result.wait_status;
 	run_lines_end(&result, request.quiet);
 	collector_result_done(&result);

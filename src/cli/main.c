@@ -46,6 +46,7 @@ static const struct command commands[] = {
 	{"help", cmd_help, "print help, also of one command: tidemark help report"},
 	{"version", cmd_version, "print the version"},
 	/* as options, the way other tools and heaptrack's users know them */
+	{"collect", cmd_collect, NULL}, /* by the agent */
 	{"--help", cmd_help, NULL},
 	{"-h", cmd_help, NULL},
 	{"--version", cmd_version, NULL},

@@ -224,6 +224,8 @@ int collector_attach(const struct collector_options *options, struct inject *inj
 		.session = {.options = options,
 			    .signal_fd = -1,
 			    .control.fd = -1,
+			    .follow_fd = -1,
+			    .dormant.fd = -1,
 			    .rendezvous.fd = -1,
 			    .namer.fd = -1,
 			    .earlier = stamp_pair_read(),

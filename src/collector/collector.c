@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,8 +39,8 @@ static int open_session(struct session *session, struct tm_error *err)
 	/* Without it the session cannot be spoken to; it can still record. */
 	if (control_open(&session->control, &session->warning))
 		session->control.fd = -1;
-	int error = rendezvous_open(&session->rendezvous, err);
-	if (error)
+	int error = rendezvous_open(&session->rendezvous, session->options->session, err);
+	if (error || session->beside)
 		return error;
 	struct environment_options environment = {
 		.from = environ,
@@ -229,6 +231,8 @@ void session_close(struct session *session)
 	rendezvous_close(&session->rendezvous);
 	witness_stop(&session->witness);
 	control_close(&session->control);
+	if (session->follow_fd >= 0)
+		close(session->follow_fd);
 	if (session->usr1_fd > 0)
 		close(session->usr1_fd);
 	if (session->signal_fd >= 0)
@@ -264,23 +268,32 @@ static int check_program(struct session *session, int *ret_exit_status, struct t
 	return session->options->or_run ? run_plainly(session, err) : err->code;
 }
 
-int collector_run(const struct collector_options *options, struct collector_result *ret_result,
-		  struct tm_error *err)
+static void init_session(struct session *session, const struct collector_options *options)
 {
-	struct session session = {
+	*session = (struct session){
 		.options = options,
 		.signal_fd = -1,
 		.control.fd = -1,
+		.follow_fd = -1,
+		.dormant.fd = -1,
 		.rendezvous.fd = -1,
+		.namer.fd = -1,
 		.earlier = stamp_pair_read(),
 		.recording_allowed = true,
 		.recording_now = options->delay_ns == 0,
 		.start_unix_ns = clock_wall_ns(),
 	};
+	for (int i = 0; i < SESSION_PEERS; i++)
+		session->peers[i].fd = -1;
+}
+
+int collector_run(const struct collector_options *options, struct collector_result *ret_result,
+		  struct tm_error *err)
+{
+	struct session session;
 	struct tm_error own = {0};
 	err = err ? err : &own;
-	for (int i = 0; i < SESSION_PEERS; i++)
-		session.peers[i].fd = -1;
+	init_session(&session, options);
 	*ret_result = (struct collector_result){.exit_status = EXIT_OWN};
 	launch_prepare(&session.origin);
 	session.tsc = stamp_tsc_usable();
@@ -296,6 +309,123 @@ int collector_run(const struct collector_options *options, struct collector_resu
 	}
 	session_close(&session);
 	return error;
+}
+
+/* ---- a program that started us ---- */
+
+static int begin_beside(struct session *session, pid_t pid, struct tm_error *err)
+{
+	char link[64], program[4096];
+	const struct collector_options *options = session->options;
+	session->beside = true;
+	session->launch.pid = pid;
+	session->follow_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int error = open_session(session, err);
+	if (error)
+		return error;
+	if (!options->no_symbols && namer_start(&session->namer, &session->warning))
+		session->namer = (struct namer){.fd = -1};
+	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	ssize_t bytes = readlink(link, program, sizeof program - 1);
+	program[bytes > 0 ? bytes : 0] = '\0';
+	return admit_open_file(session, pid, program, &session->first_recording, err);
+}
+
+/* From here on the program is told, or tells, that it may go on. */
+static int begin_recording(struct session *session, struct tm_error *err)
+{
+	const struct collector_options *options = session->options;
+	int error = session->dormant.fd >= 0
+			    ? dormant_wake(&session->dormant, session->rendezvous.session, err)
+			    : 0;
+	if (!error && options->started)
+		options->started(options->ctx, recording_path(session->first_recording));
+	return error;
+}
+
+/* The program was woken, and would not come, or went before it did. */
+static int check_woken(struct session *session, struct tm_error *err)
+{
+	int pid = (int)session->launch.pid;
+	if (session->dormant.fd < 0 || session->process_count + session->finished_count)
+		return 0;
+	dormant_hush(&session->dormant);
+	const char *why = dormant_refusal(&session->dormant);
+	if (why)
+		return tm_fail(err, -EPERM, "process %d was not recorded: %s", pid, why);
+	return tm_fail(err, -ENODATA,
+		       session->ended ? "process %d ended before it allocated anything"
+				      : "process %d allocated nothing: there is no trace",
+		       pid);
+}
+
+static int record_beside(struct session *session, pid_t pid, struct collector_result *ret_result,
+			 struct tm_error *err)
+{
+	*ret_result = (struct collector_result){.exit_status = EXIT_OWN};
+	launch_prepare(&session->origin);
+	session->tsc = stamp_tsc_usable();
+	session->start_ns = clock_steady_ns();
+	int error = begin_beside(session, pid, err);
+	if (!error)
+		error = begin_recording(session, err);
+	if (!error) {
+		loop_run(session);
+		error = check_woken(session, err);
+	}
+	if (!error)
+		session_fill_result(session, ret_result);
+	dormant_close(&session->dormant);
+	session_close(session);
+	return error;
+}
+
+int collector_follow(const struct collector_options *options, struct collector_result *ret_result,
+		     struct tm_error *err)
+{
+	struct session session;
+	init_session(&session, options);
+	return record_beside(&session, options->follow_pid, ret_result, err);
+}
+
+int collector_wake(const struct collector_options *options, struct collector_result *ret_result,
+		   struct tm_error *err)
+{
+	struct session session;
+	init_session(&session, options);
+	*ret_result = (struct collector_result){.exit_status = EXIT_OWN};
+	if (!dormant_open(options->pid, &session.dormant))
+		return tm_fail(err, -ENOENT, "there is no agent in process %d that could be woken",
+			       (int)options->pid);
+	return record_beside(&session, options->pid, ret_result, err);
+}
+
+int collector_sleep(const struct collector_options *options, struct tm_error *err)
+{
+	struct session session;
+	int status = EXIT_OWN;
+	init_session(&session, options);
+	launch_prepare(&session.origin);
+	struct environment_options environment = {
+		.from = environ,
+		.agent_path = options->agent_path,
+	};
+	int error = check_program(&session, &status, err);
+	if (!error) {
+		environment.first =
+			*session.preflight.sanitizer ? session.preflight.sanitizer : NULL;
+		error = environment_new(&environment, &session.environment, err);
+	}
+	if (!error) {
+		struct launch_options launch = launch_options(&session);
+		launch.plain_environment = session.environment;
+		error = launch_replace(&launch);
+		tm_fail(err, error, "cannot execute '%s': %s", session.preflight.path,
+			strerror(-error));
+		status = error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	}
+	session_close(&session);
+	return status;
 }
 
 void collector_result_done(struct collector_result *result)

@@ -50,6 +50,7 @@ struct collector_options {
 	uint64_t max_file_bytes; /* 0 = no limit */
 	enum collector_usr1 on_usr1;
 	pid_t follow_pid;             /* collector_follow(): the program that started us; else 0 */
+	const char *session;          /* collector_follow(): where it will knock */
 	collector_started_fn started; /* may be NULL */
 	collector_naming_fn naming;   /* may be NULL */
 	void *ctx;
@@ -93,6 +94,28 @@ struct collector_result {
  */
 TM_MUST_CHECK int collector_run(const struct collector_options *options,
 				struct collector_result *ret_result, struct tm_error *err);
+
+/*
+ * Has the program take our place, with an agent that sleeps: nothing is recorded
+ * until 'tidemark attach' wakes it. Comes back only on failure, with the exit
+ * status and a sentence.
+ */
+TM_MUST_CHECK int collector_sleep(const struct collector_options *options, struct tm_error *err);
+
+/*
+ * Records the program that started us, which waits until started() is called,
+ * and what it starts. Comes back when it has ended.
+ */
+TM_MUST_CHECK int collector_follow(const struct collector_options *options,
+				   struct collector_result *ret_result, struct tm_error *err);
+
+/*
+ * Records a process that runs already and has an agent that sleeps, without any
+ * right but to its user's files; ends as collector_attach() does. -ENOENT: it has
+ * none.
+ */
+TM_MUST_CHECK int collector_wake(const struct collector_options *options,
+				 struct collector_result *ret_result, struct tm_error *err);
 
 /*
  * Records a process that runs already, until it is told to stop (SIGINT, SIGTERM,

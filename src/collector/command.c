@@ -23,7 +23,17 @@ static struct section *open_section(const struct session_process *process)
 static void put_tail(char *to, size_t room, const char *text)
 {
 	size_t bytes = strlen(text);
-	snprintf(to, room, "%s", bytes >= room ? text + bytes - room + 1 : text);
+	size_t skip = bytes >= room ? bytes - room + 1 : 0;
+	memcpy(to, text + skip, bytes - skip + 1);
+}
+
+static void put_executable(char *to, size_t room, pid_t pid)
+{
+	char link[64], path[PATH_MAX];
+	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	ssize_t bytes = readlink(link, path, sizeof path - 1);
+	path[bytes > 0 ? bytes : 0] = '\0';
+	put_tail(to, room, path);
 }
 
 static void put_file(struct control_process *ret, const char *path)
@@ -78,6 +88,8 @@ static bool tell_process(void *ctx, size_t index, struct control_process *ret)
 				       : "run");
 	if (options->argv)
 		put_tail(ret->program, sizeof ret->program, options->argv[0]);
+	else
+		put_executable(ret->program, sizeof ret->program, session->launch.pid);
 	if (!process)
 		return true;
 	struct section *section = open_section(process);
@@ -167,7 +179,9 @@ static int obey_one(struct session *session, struct session_process *process,
 
 static int stop_program(struct session *session, pid_t pid, struct tm_error *err)
 {
-	pid = pid ? pid : session->launch.pid;
+	pid = pid ? pid : session->launch.pid ? session->launch.pid : session->options->pid;
+	if (pid <= 1)
+		return tm_fail(err, -ESRCH, "there is no program that could be told");
 	if (kill(pid, SIGTERM))
 		return tm_fail(err, -errno, "cannot end process %d: %s", (int)pid, strerror(errno));
 	return tm_fail(err, 0, "told the program to end (SIGTERM)");

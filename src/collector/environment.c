@@ -11,6 +11,7 @@
 
 static const char PRELOAD[] = "LD_PRELOAD=";
 static const char SESSION[] = WIRE_SESSION_ENV "=";
+static const char OUTPUT[] = "TIDEMARK_OUTPUT=";
 
 static bool is_named(const char *entry, const char *prefix)
 {
@@ -70,11 +71,12 @@ int environment_new(const struct environment_options *options, char ***ret_envir
 	for (size_t i = 0; made && i < count; i++) {
 		if (is_named(from[i], PRELOAD))
 			old = from[i] + strlen(PRELOAD);
-		else if (!is_named(from[i], SESSION))
+		else if (!is_named(from[i], SESSION) &&
+			 (options->session || !is_named(from[i], OUTPUT)))
 			made[used++] = from[i];
 	}
 	if (!made || preload_entry(options, old, &made[0]) ||
-	    session_entry(options->session, &made[1])) {
+	    session_entry(options->session ? options->session : "", &made[1])) {
 		environment_free(made);
 		return tm_fail(err, -ENOMEM, "out of memory for the environment");
 	}

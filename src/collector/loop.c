@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,11 @@
 enum {
 	GREETING_NS = 2 * 1000 * 1000 * 1000, /* to say hello in */
 	IDLE_POLL_MS = 1000,
+	WAKE_POLL_MS = 50, /* while a program is to be woken */
 };
+
+/* What is always polled, in this order. */
+enum { POLL_SIGNALS, POLL_RENDEZVOUS, POLL_CONTROL, POLL_USR1, POLL_FOLLOW, POLL_PEERS };
 
 static void drop_peer(struct rendezvous_peer *peer)
 {
@@ -111,7 +116,9 @@ static void stop_all(struct session *session, uint32_t cause, const char *note)
 static int run_timers(struct session *session)
 {
 	const struct collector_options *options = session->options;
-	uint64_t now = clock_steady_ns(), next = now + IDLE_POLL_MS * 1000000ull;
+	bool waits = session->dormant.fd >= 0 && !session->process_count;
+	uint64_t now = clock_steady_ns();
+	uint64_t next = now + (waits ? WAKE_POLL_MS : IDLE_POLL_MS) * 1000000ull;
 	uint64_t begin = session->start_ns + options->delay_ns;
 	expire_peers(session, now);
 	if (!session->recording_now) {
@@ -134,6 +141,17 @@ static int run_timers(struct session *session)
 	return next > now ? (int)((next - now + 999999) / 1000000) : 0;
 }
 
+/* The first process, where it is not our child, has ended. */
+static void followed_ended(struct session *session)
+{
+	session->ended = true;
+	session->status_unknown =
+		!procfs_exit_status(session->launch.pid, session->follow_fd, &session->wait_status);
+	if (session->follow_fd >= 0)
+		close(session->follow_fd);
+	session->follow_fd = -1;
+}
+
 static size_t fill_polls(struct session *session, struct pollfd *polls, size_t room)
 {
 	size_t count = 0;
@@ -141,6 +159,7 @@ static size_t fill_polls(struct session *session, struct pollfd *polls, size_t r
 	polls[count++] = (struct pollfd){.fd = session->rendezvous.fd, .events = POLLIN};
 	polls[count++] = (struct pollfd){.fd = session->control.fd, .events = POLLIN};
 	polls[count++] = (struct pollfd){.fd = session->usr1_fd, .events = POLLIN};
+	polls[count++] = (struct pollfd){.fd = session->follow_fd, .events = POLLIN};
 	for (int i = 0; i < SESSION_PEERS; i++)
 		if (session->peers[i].fd >= 0)
 			polls[count++] =
@@ -155,20 +174,22 @@ static size_t fill_polls(struct session *session, struct pollfd *polls, size_t r
 static void handle_polls(struct session *session, const struct pollfd *polls, size_t count)
 {
 	for (int i = 0; i < SESSION_PEERS; i++)
-		for (size_t k = 4; k < count && session->peers[i].fd >= 0; k++)
+		for (size_t k = POLL_PEERS; k < count && session->peers[i].fd >= 0; k++)
 			if (polls[k].fd == session->peers[i].fd && polls[k].revents) {
 				greet(session, &session->peers[i]);
 				break;
 			}
-	if (polls[1].revents)
+	if (polls[POLL_RENDEZVOUS].revents)
 		accept_peers(session);
-	if (polls[0].revents)
+	if (polls[POLL_SIGNALS].revents)
 		signals_handle(session);
 	check_processes(session, polls, count);
-	if (polls[2].revents)
+	if (polls[POLL_CONTROL].revents)
 		command_serve(session);
-	if (polls[3].revents)
+	if (polls[POLL_USR1].revents)
 		command_usr1(session);
+	if (polls[POLL_FOLLOW].revents)
+		followed_ended(session);
 }
 
 static bool others_alive(const struct session *session)
@@ -179,10 +200,19 @@ static bool others_alive(const struct session *session)
 	return false;
 }
 
+/* Of a program that was woken: its recording has ended, or it would not come. */
+static bool is_over(const struct session *session)
+{
+	return !session->recording_allowed ||
+	       (!session->process_count && !session->finished_count &&
+		dormant_refusal(&session->dormant));
+}
+
 static bool goes_on(const struct session *session)
 {
 	if (!session->ended)
-		return true;
+		return !session->beside ||
+		       !(session->stop_waiting || (session->options->pid && is_over(session)));
 	return session->options->children && !session->stop_waiting && others_alive(session);
 }
 
@@ -193,6 +223,10 @@ static void end_first(struct session *session)
 		if (process->pid == session->launch.pid && process->alive) {
 			struct section_ending ending = ending_of(session->wait_status);
 			ending.peak_rss_bytes = session->peak_rss_bytes;
+			if (session->status_unknown) {
+				ending.status = -1;
+				ending.status_unknown = true;
+			}
 			admit_end_process(session, process, &ending);
 		}
 	}
@@ -200,23 +234,32 @@ static void end_first(struct session *session)
 
 void loop_run(struct session *session)
 {
-	struct pollfd polls[SESSION_PEERS + 1024];
+	struct pollfd polls[POLL_PEERS + SESSION_PEERS + 1024];
 	bool first_ended = false;
-	signals_reap(session);
+	if (!session->beside)
+		signals_reap(session);
 	while (goes_on(session)) {
 		size_t count = fill_polls(session, polls, sizeof polls / sizeof polls[0]);
 		int timeout_ms = run_timers(session);
 		if (poll(polls, count, timeout_ms) > 0)
 			handle_polls(session, polls, count);
+		/* An older kernel has no descriptor that tells. */
+		if (session->beside && session->follow_fd < 0 && !session->ended &&
+		    kill(session->launch.pid, 0) && errno == ESRCH)
+			followed_ended(session);
 		if (session->ended && !first_ended) {
 			first_ended = true;
 			end_first(session);
 		}
 		session_harvest(session);
+		if (session->dormant.fd >= 0 && !session->process_count)
+			session->ended |= !dormant_read(&session->dormant);
 	}
-	if (!first_ended)
+	if (!first_ended && session->ended)
 		end_first(session);
 	/* What the program left running is recorded no longer: our exit is its exit. */
 	stop_all(session, TRACE_END_DETACHED,
-		 "It was still running when the program that had started it ended.");
+		 session->beside && !session->ended
+			 ? NULL
+			 : "It was still running when the program that had started it ended.");
 }

@@ -32,13 +32,37 @@ static int bind_abstract(int fd, const char *name)
 	return bind(fd, (struct sockaddr *)&address, length) || listen(fd, 128) ? -errno : 0;
 }
 
-int rendezvous_open(struct rendezvous *rendezvous, struct tm_error *err)
+/* "name:token", as the agent would write it. */
+static int take_session(struct rendezvous *rendezvous, const char *session, char *ret_name,
+			size_t room)
 {
-	char random_part[17] = "", name[64];
-	*rendezvous = (struct rendezvous){.fd = -1};
+	const char *colon = strrchr(session, ':');
+	size_t bytes = colon ? (size_t)(colon - session) : 0;
+	if (!bytes || bytes >= room || strlen(colon + 1) != RENDEZVOUS_TOKEN_BYTES)
+		return -EINVAL;
+	memcpy(ret_name, session, bytes);
+	ret_name[bytes] = '\0';
+	memcpy(rendezvous->token, colon + 1, RENDEZVOUS_TOKEN_BYTES);
+	return 0;
+}
+
+static int make_session(struct rendezvous *rendezvous, char *ret_name, size_t room)
+{
+	char random_part[17] = "";
 	if (random_hex(random_part, 16) || random_hex(rendezvous->token, RENDEZVOUS_TOKEN_BYTES))
+		return -EIO;
+	snprintf(ret_name, room, "tidemark-%d-%s", (int)getpid(), random_part);
+	return 0;
+}
+
+int rendezvous_open(struct rendezvous *rendezvous, const char *session, struct tm_error *err)
+{
+	char name[64];
+	*rendezvous = (struct rendezvous){.fd = -1};
+	if (session && take_session(rendezvous, session, name, sizeof name))
+		return tm_fail(err, -EINVAL, "'%.60s' is not the name of a session", session);
+	if (!session && make_session(rendezvous, name, sizeof name))
 		return tm_fail(err, -EIO, "cannot get random numbers from the kernel");
-	snprintf(name, sizeof name, "tidemark-%d-%s", (int)getpid(), random_part);
 	snprintf(rendezvous->session, sizeof rendezvous->session, "%s:%s", name, rendezvous->token);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int error = fd < 0 ? -errno : bind_abstract(fd, name);

@@ -30,7 +30,9 @@ struct rendezvous_peer {
 	struct wire_hello hello;
 };
 
-TM_MUST_CHECK int rendezvous_open(struct rendezvous *rendezvous, struct tm_error *err);
+/* session: a value of TIDEMARK_SESSION that somebody else has chosen; NULL: a new one. */
+TM_MUST_CHECK int rendezvous_open(struct rendezvous *rendezvous, const char *session,
+				  struct tm_error *err);
 void rendezvous_close(struct rendezvous *rendezvous);
 
 /* The next who knocks; false when nobody does. Never blocks. */

@@ -7,6 +7,7 @@
 
 #include "collector/collector.h"
 #include "collector/control.h"
+#include "collector/dormant.h"
 #include "collector/launch.h"
 #include "collector/namer.h"
 #include "collector/preflight.h"
@@ -48,7 +49,10 @@ struct session {
 	uint64_t start_ns, start_unix_ns;
 	int signal_fd;
 	struct control control;
-	int usr1_fd; /* eventfd: a program got a SIGUSR1 for us */
+	bool beside;            /* the first process is not our child */
+	struct dormant dormant; /* its page, where it is to be woken */
+	int follow_fd; /* pidfd of a first process that is not our child; -1: it is, or none */
+	int usr1_fd;   /* eventfd: a program got a SIGUSR1 for us */
 	struct rendezvous_peer peers[SESSION_PEERS];
 	struct session_process *processes;
 	size_t process_count, process_room;
@@ -60,6 +64,7 @@ struct session {
 	bool ended;                        /* the first process */
 	bool stop_waiting;                 /* a signal came when only recorded children were left */
 	int wait_status;
+	bool status_unknown;     /* it is a guess */
 	uint64_t peak_rss_bytes; /* of the first process, from the kernel; 0 unknown */
 	uint64_t own_rss_bytes;  /* ours when it was forked: the kernel's figure begins there */
 	struct tm_error warning;

@@ -116,11 +116,22 @@ void signals_reap(struct session *session)
 	}
 }
 
+/* Beside a program that is not our child: they are for us. */
+static void obey(struct session *session, int signal)
+{
+	session->stop_waiting |=
+		signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+	if (signal == SIGUSR1)
+		command_rotate(session);
+}
+
 void signals_handle(struct session *session)
 {
 	struct signalfd_siginfo info;
 	while (read(session->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-		if (info.ssi_signo == SIGCHLD)
+		if (session->beside)
+			obey(session, (int)info.ssi_signo);
+		else if (info.ssi_signo == SIGCHLD)
 			signals_reap(session);
 		else
 			pass_on(session, &info);
