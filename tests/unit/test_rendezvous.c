@@ -36,7 +36,7 @@ static struct wire_hello good_hello(const struct rendezvous *rendezvous)
 static void meet(struct rendezvous *rendezvous, int *ret_fd, struct rendezvous_peer *ret_peer)
 {
 	struct tm_error err;
-	REQUIRE(rendezvous_open(rendezvous, &err) == 0);
+	REQUIRE(rendezvous_open(rendezvous, NULL, &err) == 0);
 	*ret_fd = dial(rendezvous);
 	REQUIRE(rendezvous_accept(rendezvous, ret_peer));
 }
@@ -136,7 +136,7 @@ static void names_are_not_guessable(void)
 {
 	struct rendezvous a, b;
 	struct tm_error err;
-	REQUIRE(rendezvous_open(&a, &err) == 0 && rendezvous_open(&b, &err) == 0);
+	REQUIRE(rendezvous_open(&a, NULL, &err) == 0 && rendezvous_open(&b, NULL, &err) == 0);
 	CHECK(strcmp(a.session, b.session) != 0);
 	CHECK(strcmp(a.token, b.token) != 0);
 	CHECK_EQ_U64(strlen(a.token), RENDEZVOUS_TOKEN_BYTES);
