@@ -62,10 +62,10 @@ struct view_data *view_data_free(struct view_data *data);
 /*
  * Leaves frames of some kinds (bit 1u << enum frame_kind) out of all stacks, and
  * joins those that are then alike. Of a stack that has no others the innermost
- * stays. VIEW_FOLD_RECURSION: of a function that is in a stack several times only
- * the outermost frame stays; VIEW_FOLD_MODULES: a run of frames of one module
- * becomes one frame, the same for all of that module. Cannot be undone; names for filters must be
- * asked for before. On failure the data is as it was. -ENOMEM. O(stacks).
+ * stays. RECURSION: of a function's frames in a stack only the outermost stays;
+ * MODULES: a run of frames of one module becomes one, the same for all of it.
+ * Cannot be undone; names for filters must be asked for before. On failure the data
+ * is as it was. -ENOMEM. O(stacks).
  */
 enum { VIEW_FOLD_RECURSION = 1 << 29, VIEW_FOLD_MODULES = 1 << 30 };
 TM_MUST_CHECK int view_data_fold(struct view_data *data, unsigned kinds, struct tm_error *err);

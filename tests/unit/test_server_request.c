@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
+#include "server/fine_sizes.h"
 #include "server/pipe.h"
 #include "server/route.h"
 
@@ -115,7 +116,21 @@ static void a_reader_that_leaves_stops_the_maker(void)
 	CHECK((size_t)sent < MANY_BYTES);
 }
 
+static void fine_steps_meet(void)
+{
+	/* Every size is within its step, and steps follow each other without a gap. */
+	for (uint32_t bucket = 0; bucket < fine_bucket(UINT64_MAX); bucket++) {
+		CHECK_EQ_U64(fine_most(bucket) + 1, fine_least(bucket + 1));
+		CHECK_EQ_U64(fine_bucket(fine_least(bucket)), bucket);
+		CHECK_EQ_U64(fine_bucket(fine_most(bucket)), bucket);
+	}
+	CHECK_EQ_U64(fine_most(fine_bucket(UINT64_MAX)), UINT64_MAX);
+	CHECK_EQ_U64(fine_least(fine_bucket(100)), 96);
+	CHECK_EQ_U64(fine_most(fine_bucket(100)), 103);
+}
+
 static const struct tap_case cases[] = {
+	{.name = "sizes in fine steps leave none out", .run = fine_steps_meet},
 	{.name = "paths lead to routes", .run = paths_lead_to_routes},
 	{.name = "parameters are checked", .run = parameters_are_checked},
 	{.name = "everything arrives in order", .run = everything_arrives_in_order},

@@ -197,6 +197,72 @@ static void memory_runs_out(void)
 	shop_unload(&shop, data);
 }
 
+static void pivoted(void)
+{
+	struct shop shop;
+	struct view_data *data = shop_load(&shop);
+	/* What walk calls, and who calls it: its recursion hangs below its outermost frame. */
+	struct view_tree below = make(
+		data, (struct view_tree_options){.order = VIEW_PEAK_BYTES, .pivot = "walk"});
+	static const struct wanted callees[] = {
+		{NULL, 0, 0, 3, 7, 0}, {"walk", 0, 1, 3, 7, 0}, {"walk", 1, 2, 3, 7, 7}};
+	CHECK_TREE(&below, callees);
+	view_tree_done(&below);
+	struct view_tree above = make(
+		data, (struct view_tree_options){.direction = VIEW_TREE_BOTTOM_UP,
+						 .order = VIEW_PEAK_BYTES,
+						 .pivot = "walk"});
+	static const struct wanted callers[] = {{NULL, 0, 0, 2, 7, 0}, {"main", 0, 1, 2, 7, 7}};
+	CHECK_TREE(&above, callers);
+	view_tree_done(&above);
+	struct view_tree none = make(
+		data, (struct view_tree_options){.order = VIEW_PEAK_BYTES, .pivot = "nobody"});
+	static const struct wanted nothing[] = {{NULL, 0, 0, 1, 0, 0}};
+	CHECK_TREE(&none, nothing);
+	view_tree_done(&none);
+	shop_unload(&shop, data);
+}
+
+static void without_recursion(void)
+{
+	struct shop shop;
+	struct view_data *data = shop_load(&shop);
+	REQUIRE(view_data_fold(data, VIEW_FOLD_RECURSION, NULL) == 0);
+	struct view_tree tree = make(data, (struct view_tree_options){.order = VIEW_PEAK_BYTES});
+	static const struct wanted wanted[] = {
+		{NULL, 0, 0, 6, 1257, 0},
+		{"main", 0, 1, 6, 1257, 0},
+		{NULL, 1, 2, 3, 1000, 1000},
+		{"cart_add", 1, 2, 5, 250, 0},
+		{"operator new(unsigned long)", 3, 3, 5, 250, 250},
+		{"walk", 1, 2, 6, 7, 7},
+	};
+	CHECK_TREE(&tree, wanted);
+	view_tree_done(&tree);
+	shop_unload(&shop, data);
+}
+
+static void by_module(void)
+{
+	struct shop shop;
+	struct view_data *data = shop_load(&shop);
+	REQUIRE(view_data_fold(data, VIEW_FOLD_MODULES, NULL) == 0);
+	struct view_tree tree =
+		make(data, (struct view_tree_options){.order = VIEW_PEAK_BYTES, .by_line = true});
+	/* No module is its own caller any more, and nothing is lost. */
+	CHECK_EQ_U64(tree.nodes[0].inclusive.of[VIEW_PEAK_BYTES], 1257);
+	for (size_t i = 1; i < tree.count; i++) {
+		const struct view_tree_node *node = &tree.nodes[i];
+		const struct view_frame *above = tree.nodes[node->parent].frame;
+		CHECK(!above || strcmp(above->module, node->frame->module) != 0);
+		for (size_t k = 1; k < tree.count; k++)
+			CHECK(tree.nodes[k].frame == node->frame ||
+			      strcmp(tree.nodes[k].frame->module, node->frame->module) != 0);
+	}
+	view_tree_done(&tree);
+	shop_unload(&shop, data);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "the tree from main down has the right shares", .run = top_down},
 	{.name = "the tree from the allocating functions up has the right shares",
@@ -204,6 +270,9 @@ static const struct tap_case cases[] = {
 	{.name = "a tree by number is ordered and cut by number", .run = by_count},
 	{.name = "a tree of a huge trace can be cut without losing sums", .run = cut},
 	{.name = "one can look into a part of a tree", .run = from_inside},
+	{.name = "a pivot has its callers above and its callees below", .run = pivoted},
+	{.name = "recursion can be taken out without losing sums", .run = without_recursion},
+	{.name = "frames of one module can be one box", .run = by_module},
 	{.name = "running out of memory is an error, not a crash", .run = memory_runs_out},
 };
 TAP_MAIN(cases)
