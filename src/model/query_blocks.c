@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "model/event_scan.h"
 #include "model/query_edges.h"
@@ -37,6 +38,8 @@ struct listing {
 	_Atomic uint64_t last; /* up to this */
 	uint64_t pending;      /* of these, how many may still end */
 	bool is_counting, is_done;
+	uint64_t give_up_ns; /* of clock_steady_ns(); 0 = never */
+	bool gave_up;
 	unsigned parts_seen;
 };
 
@@ -188,6 +191,22 @@ static bool is_meant(const struct listing *list, const struct walk_block *block,
 	return false;
 }
 
+/* Ends that are missing may be missed, if the births are all there. */
+static bool may_give_up(const struct listing *list)
+{
+	const struct walk *walk = &list->walk;
+	uint64_t limit = list->options->limit;
+	if (!list->give_up_ns || list->count + walk->count < limit ||
+	    clock_steady_ns() < list->give_up_ns)
+		return false;
+	uint64_t known = list->count;
+	for (size_t i = 0; i < walk->index_room && known < limit; i++) {
+		uint64_t id = walk->index[i] ? walk->blocks[walk->index[i] - 1].block_id : 0;
+		known += walk->index[i] && id >= list->first && id < list->range.end_block;
+	}
+	return known >= limit;
+}
+
 static int add_block(void *ctx, const struct walk_block *block, const struct walk_end *end)
 {
 	struct listing *list = ctx;
@@ -212,6 +231,9 @@ static int add_block(void *ctx, const struct walk_block *block, const struct wal
 		.api = block->api,
 		.align_log2 = block->align_log2,
 		.is_temporary = end->is_temporary,
+		/* Nor is it known whether a realloc that has begun will fail. */
+		.is_open = list->gave_up && (!ended || (end->op == TRACE_REALLOC_FREE &&
+							end->next_block_id == TRACE_NO_BLOCK)),
 	};
 	return list->options->unordered ? list->fn(list->ctx, &found) : keep(list, &found);
 }
@@ -222,7 +244,8 @@ static int add_events(void *ctx, size_t index, const struct trace_event_block *f
 	struct listing *list = ctx;
 	(void)index;
 	int rc = walk_events(&list->walk, facts, events, facts->event_count);
-	list->is_done = !rc && is_known(list);
+	list->gave_up = !rc && may_give_up(list);
+	list->is_done = list->gave_up || (!rc && is_known(list));
 	return rc || list->is_done ? (rc ? rc : 1)
 				   : query_tell_progress(&list->options->progress,
 							 facts->first_event + facts->event_count,
@@ -275,7 +298,7 @@ static int find_next(const struct listing *list, struct query_block *block)
 static int find_all_next(struct listing *list)
 {
 	int rc = 0;
-	for (size_t i = 0; i < list->count && !rc && list->can_skip; i++) {
+	for (size_t i = 0; i < list->count && !rc && list->can_skip && !list->gave_up; i++) {
 		struct query_block *block = &list->kept[i];
 		if (block->end_op == TRACE_REALLOC_FREE && block->next_block_id == TRACE_NO_BLOCK)
 			rc = find_next(list, block);
@@ -353,6 +376,9 @@ int query_blocks(struct query_section *section, const struct query_blocks_option
 		list.first = list.range.first_block;
 	atomic_init(&list.last, list.range.end_block ? list.range.end_block - 1 : 0);
 	list.can_skip = all_have_ends(section);
+	if (options->patience_ns && options->limit && options->mode == QUERY_BLOCKS_ALLOCATED &&
+	    !(options->filter && filter_needs_ends(options->filter)))
+		list.give_up_ns = clock_steady_ns() + options->patience_ns;
 	rc = skip_plan_make(section, options->filter, &list.skip);
 	if (!rc)
 		rc = run(&list);

@@ -61,6 +61,7 @@ struct query_block {
 	uint8_t op, end_op;                 /* enum trace_op; end_op TRACE_OP_COUNT: unfreed */
 	uint8_t api, align_log2;
 	bool is_temporary;
+	bool is_open; /* looking for its end was given up: options.patience_ns */
 };
 /* Not 0 stops with that value. */
 typedef int (*query_block_fn)(void *ctx, const struct query_block *block);
@@ -79,6 +80,10 @@ struct query_blocks_options {
 	uint64_t first_block_id; /* paging: go on with the last block_id + 1 */
 	uint64_t limit;          /* 0 = all */
 	bool unordered;          /* each as soon as its fate is known; no limit, no memory */
+	/* With a limit and QUERY_BLOCKS_ALLOCATED, when the filter asks for nothing that is known
+	 * only at a block's end: after so long the first are told whose births were met, even if
+	 * the end of some is not known yet. 0: all ends are looked for. */
+	uint64_t patience_ns;
 	struct query_progress progress;
 };
 /*

@@ -46,6 +46,7 @@ static void put_block(struct sending *sending, const struct query_block *block)
 	json_string(json, "site", view_site_name(facts->data, block->stack_id));
 	json_bool(json, "temporary", block->is_temporary);
 	json_bool(json, "reallocated", block->op == TRACE_REALLOC_ALLOC);
+	json_bool(json, "end_known", !block->is_open);
 	put_moment(json, "next_block",
 		   block->next_block_id == TRACE_NO_BLOCK ? UINT64_MAX : block->next_block_id);
 	json_end(json);
@@ -122,6 +123,7 @@ static int send_blocks(struct call *call, const struct selection *selection, str
 		.filter = selection->bound,
 		.first_block_id = request_number(call->request, "first", 0),
 		.limit = limit && skip < SKIP_AT_ONCE ? limit + skip : limit,
+		.patience_ns = request_number(call->request, "wait_ms", 0) * 1000000,
 		.progress = call_progress(call),
 	};
 	json_begin_object(sending.json, NULL);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "server/api.h"
 #include "server/catalog.h"
+#include "server/kept.h"
 #include "server/pipe.h"
 
 const struct request_rule *route_rule(const struct route *route, size_t index)
@@ -81,6 +82,17 @@ int route_check(const struct route *route, const struct request *request, struct
 	return 0;
 }
 
+static int run_handler(const struct route *route, struct call *call, struct tm_error *err)
+{
+	bool locks = call->facts && !route->streams && !route->unlocked;
+	if (locks)
+		shown_lock(call->facts);
+	int code = route->handle(call, err);
+	if (locks)
+		shown_unlock(call->facts);
+	return code;
+}
+
 static int handle(const struct route *route, struct call *call, struct tm_error *err)
 {
 	int code = route_check(route, call->request, err);
@@ -88,12 +100,14 @@ static int handle(const struct route *route, struct call *call, struct tm_error 
 		code = catalog_enter(call->catalog, call->request->trace, &call->facts, err);
 	if (code)
 		return code;
-	bool locks = call->facts && !route->streams && !route->unlocked;
-	if (locks)
-		shown_lock(call->facts);
-	code = route->handle(call, err);
-	if (locks)
-		shown_unlock(call->facts);
+	bool keeps = call->facts && !route->streams && !route->changes;
+	if (!keeps ||
+	    !kept_find(call->facts->kept, route->path, call->request, &call->answer->body)) {
+		code = run_handler(route, call, err);
+		if (keeps && !code && !text_error(&call->answer->body))
+			kept_put(call->facts->kept, route->path, call->request,
+				 &call->answer->body);
+	}
 	shown_leave(call->facts);
 	call->facts = NULL;
 	return code;

@@ -45,6 +45,7 @@ struct route {
 	bool streams;     /* the body is sent while it is made; it locks the facts itself */
 	bool unlocked;    /* it locks the facts itself */
 	bool unread;      /* has {trace}, but the trace need not be read */
+	bool changes;     /* the same request may have another answer: it is not kept */
 	/* Of a streaming route whose type depends on the request: type and disposition into the
 	 * answer. False: there is no such thing, and the handler says so. */
 	bool (*head)(const struct request *request, struct answer *answer);

@@ -134,6 +134,10 @@ static const struct request_rule blocks_rules[] = {
 	 .kind = REQUEST_NUMBER,
 	 .max = BLOCKS_MAX,
 	 .help = "of those from 'first' on, leave out so many"},
+	{.name = "wait_ms",
+	 .kind = REQUEST_NUMBER,
+	 .max = 60000,
+	 .help = "look so long for the ends of those allocated; then end_known tells; 0 = for all"},
 };
 
 static const struct request_rule export_rules[] = {
@@ -216,11 +220,13 @@ const struct route route_list[] = {
 	 RULES(diff_rules),
 	 .selects = true,
 	 .unlocked = true,
+	 .changes = true,
 	 .handle = api_diff},
 	{.path = "/traces/{trace}/source",
 	 .help = "A source file with the figures of its lines, and its text where it is at hand.",
 	 RULES(source_rules),
 	 .selects = true,
+	 .changes = true,
 	 .handle = api_source},
 	{.path = "/traces/{trace}/maps",
 	 .help = "Memory that the program mapped itself, call by call.",
@@ -231,6 +237,7 @@ const struct route route_list[] = {
 	 .help = "The call tree as text for a terminal.",
 	 RULES(tree_rules),
 	 .selects = true,
+	 .changes = true,
 	 .handle = api_tree_text},
 	{.path = "/traces/{trace}/stacks",
 	 .help = "Whole stacks with their figures, the largest first.",

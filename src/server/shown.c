@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "server/kept.h"
 #include "server/look.h"
 
 /* A growing file is read anew at most so often. */
@@ -67,6 +68,7 @@ void shown_leave(struct shown_facts *facts)
 	struct held *held = (struct held *)facts;
 	if (!held || atomic_fetch_sub(&held->users, 1) != 1)
 		return;
+	kept_free(facts->kept);
 	looks_free(facts->looks);
 	view_data_free(facts->data);
 	query_close(facts->section);
@@ -130,6 +132,7 @@ static int load(struct shown *shown, struct shown_facts *facts, struct tm_error 
 	facts->complete = trace_reader_complete(facts->reader);
 	facts->version = ++shown->version;
 	model_totals(facts->input.model, &facts->totals);
+	facts->kept = kept_new();
 	facts->looks = looks_new();
 	if (!facts->looks)
 		return tm_fail(err, -ENOMEM, "no memory for '%s'", facts->path);

@@ -17,6 +17,7 @@
 
 enum shown_state { SHOWN_CLOSED, SHOWN_LOADING, SHOWN_READY, SHOWN_FAILED };
 
+struct kept;
 struct looks;
 struct shown;
 
@@ -28,6 +29,7 @@ struct shown_facts {
 	/* Only between shown_lock() and shown_unlock(): */
 	struct view_data *data; /* the whole run */
 	struct looks *looks;    /* of parts of it */
+	struct kept *kept;      /* answers that were given; needs no lock */
 	struct model_totals totals;
 	uint64_t version; /* rises when the file was read anew */
 	bool complete;

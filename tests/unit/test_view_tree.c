@@ -202,21 +202,21 @@ static void pivoted(void)
 	struct shop shop;
 	struct view_data *data = shop_load(&shop);
 	/* What walk calls, and who calls it: its recursion hangs below its outermost frame. */
-	struct view_tree below = make(
-		data, (struct view_tree_options){.order = VIEW_PEAK_BYTES, .pivot = "walk"});
+	struct view_tree below =
+		make(data, (struct view_tree_options){.order = VIEW_PEAK_BYTES, .pivot = "walk"});
 	static const struct wanted callees[] = {
 		{NULL, 0, 0, 3, 7, 0}, {"walk", 0, 1, 3, 7, 0}, {"walk", 1, 2, 3, 7, 7}};
 	CHECK_TREE(&below, callees);
 	view_tree_done(&below);
-	struct view_tree above = make(
-		data, (struct view_tree_options){.direction = VIEW_TREE_BOTTOM_UP,
-						 .order = VIEW_PEAK_BYTES,
-						 .pivot = "walk"});
+	struct view_tree above =
+		make(data, (struct view_tree_options){.direction = VIEW_TREE_BOTTOM_UP,
+						      .order = VIEW_PEAK_BYTES,
+						      .pivot = "walk"});
 	static const struct wanted callers[] = {{NULL, 0, 0, 2, 7, 0}, {"main", 0, 1, 2, 7, 7}};
 	CHECK_TREE(&above, callers);
 	view_tree_done(&above);
-	struct view_tree none = make(
-		data, (struct view_tree_options){.order = VIEW_PEAK_BYTES, .pivot = "nobody"});
+	struct view_tree none =
+		make(data, (struct view_tree_options){.order = VIEW_PEAK_BYTES, .pivot = "nobody"});
 	static const struct wanted nothing[] = {{NULL, 0, 0, 1, 0, 0}};
 	CHECK_TREE(&none, nothing);
 	view_tree_done(&none);

@@ -22,11 +22,15 @@ export class Drawer {
 	readonly element = h("aside", { class: "drawer", "aria-label": "Selected function" });
 	private drawn = "";
 
+	/** Told the curve of the selected function, or null. */
+	constructor(private onCurve: (name: string, line: Timeline | null) => void) {}
+
 	draw(): void {
 		const wanted = state.fn !== "" && !own.has(state.view);
 		this.element.hidden = !wanted;
 		if (!wanted) {
 			this.drawn = "";
+			this.onCurve("", null);
 			return;
 		}
 		const which = JSON.stringify([state.fn, state.trace, selection(), figure()]);
@@ -49,10 +53,12 @@ export class Drawer {
 		try {
 			const [detail, line, stacks, sizes] = await Promise.all([
 				maybe(ask<Detail>("drawer", "function", { ...selection(), order, name, limit: 1 })),
-				maybe(ask<Timeline>("drawer-line", "timeline", { points: 120, filter: mine.filter })),
+				maybe(ask<Timeline>("drawer-line", "timeline", { points: 300, filter: mine.filter })),
 				maybe(ask<Stacks>("drawer-stacks", "stacks", { ...mine, order, limit: 3 })),
 				maybe(ask<Sizes>("drawer-sizes", "sizes", mine))]);
-			if (which === this.drawn) this.build(name, order, detail, line, stacks, sizes);
+			if (which !== this.drawn) return;
+			this.onCurve(name, line);
+			this.build(name, order, detail, line, stacks, sizes);
 		} catch {
 			/* Another function was chosen meanwhile. */
 		}

@@ -16,6 +16,8 @@ export class Layer {
 	private readonly next: Int32Array;
 	private colors: Array<string | undefined> = [];
 	hit: Uint8Array | null = null;
+	/** By number of a frame: whether it is the selected function's; null if none is. */
+	chosen: Uint8Array | null = null;
 
 	constructor(readonly tree: Tree, readonly up: boolean) {
 		const n = tree.value.length, whole = tree.value[0] || 1;
@@ -45,6 +47,10 @@ export class Layer {
 
 	frame(node: number): Frame {
 		return this.tree.frames[this.tree.frame[node]!]!;
+	}
+
+	choose(name: string): void {
+		this.chosen = name && this.tree.frames.some((f) => f.function === name) ? Uint8Array.from(this.tree.frames, (f) => (f.function === name ? 1 : 0)) : null;
 	}
 
 	color(node: number): string {

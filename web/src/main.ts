@@ -45,7 +45,7 @@ const views: View[] = [
 
 const strip = new TimelineStrip();
 const bar = new Bar();
-const drawer = new Drawer();
+const drawer = new Drawer((name, line) => strip.setCurve(name, line));
 const exportMenu = new ExportMenu(() => [...(shown?.exports?.() ?? []), ...strip.exports()]);
 const live = new Live({ onTraces: () => void refreshList(), onFile: (news) => void onFile(news), onLost: () => setLost(true), onBack: () => void onBack() });
 const lostBadge = h("span", { class: "badge bad", role: "status", hidden: true }, "the server does not answer; trying again");

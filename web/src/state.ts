@@ -31,6 +31,7 @@ export interface State {
 	zoomFrom: number | null; // ns: the part of the run that the timeline shows
 	zoomTo: number | null;
 	sites: boolean; // the timeline is stacked by site
+	rss: string; // the curve of RSS: "on", "off", or "" = where it does not dwarf the heap
 	fine: boolean; // sizes in eighths of a doubling
 	change: string; // which rows of a diff
 	path: string; // node keys: what a flame graph or tree is zoomed to
@@ -47,7 +48,7 @@ export interface State {
 
 const initial: State = {
 	trace: "", view: "overview", from: null, to: null, mode: "peak", cost: "bytes", filter: "", fold: "", fn: "",
-	direction: "top_down", merge: "function", pivot: "", zoomFrom: null, zoomTo: null, sites: false, fine: false, change: "", path: "", search: "", group: "function", sort: "", file: "", line: 0, with: "",
+	direction: "top_down", merge: "function", pivot: "", zoomFrom: null, zoomTo: null, sites: false, rss: "", fine: false, change: "", path: "", search: "", group: "function", sort: "", file: "", line: 0, with: "",
 	baseFrom: null, baseTo: null, follow: true,
 };
 

@@ -36,13 +36,13 @@ export class SvgPen implements Pen {
 	arc(x: number, y: number, r: number): void { this.path += `M${round(x - r)} ${round(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`; }
 	fill(): void { this.out.push(`<path d="${this.path}" ${this.look(String(this.fillStyle), "none")}/>`); }
 	stroke(): void { this.out.push(`<path d="${this.path}" ${this.look("none", String(this.strokeStyle))}/>`); }
-	fillRect(x: number, y: number, w: number, h: number): void { this.rect(x, y, w, h, this.look(String(this.fillStyle), "none")); }
-	strokeRect(x: number, y: number, w: number, h: number): void { this.rect(x, y, w, h, this.look("none", String(this.strokeStyle))); }
+	fillRect(x: number, y: number, w: number, h: number): void { this.box(x, y, w, h, this.look(String(this.fillStyle), "none")); }
+	strokeRect(x: number, y: number, w: number, h: number): void { this.box(x, y, w, h, this.look("none", String(this.strokeStyle))); }
 	clearRect(): void { this.out = []; }
 	setLineDash(dash: Iterable<number>): void { this.dash = [...dash]; }
 	measureText(text: string): { width: number } { this.ruler.font = this.font; return this.ruler.measureText(text); }
 
-	private rect(x: number, y: number, w: number, h: number, look: string): void {
+	private box(x: number, y: number, w: number, h: number, look: string): void {
 		this.out.push(`<rect x="${round(x)}" y="${round(y)}" width="${round(Math.max(0, w))}" height="${round(Math.max(0, h))}" ${look}/>`);
 	}
 

@@ -15,6 +15,8 @@ export interface Column<T> {
 	/** 0 to 1: length of the bar behind the cell. */
 	share?: (row: T) => number;
 	sortable?: boolean;
+	/** Left out where there is little room. */
+	wide?: boolean;
 	/** For CSV and JSON; the cell's text if not given. */
 	raw?: (row: T) => string | number | null;
 }
@@ -43,10 +45,13 @@ export class VirtualTable<T> {
 	private source: Source<T> = { count: 0, at: () => undefined };
 	private focus = -1;
 	private template: string;
+	private columns: Column<T>[];
 
 	constructor(private options: TableOptions<T>) {
 		this.element = h("div", { class: "vt", tabindex: 0, role: "table", "aria-label": options.label }, this.head, this.body);
-		this.template = options.columns.map((c) => c.width ?? (c.number ? "minmax(6.5em, auto)" : "minmax(12em, 1fr)")).join(" ");
+		const narrow = innerWidth < 640;
+		this.columns = options.columns.filter((c) => !narrow || !c.wide);
+		this.template = this.columns.map((c) => c.width ?? (c.number ? "minmax(6.5em, auto)" : narrow ? "minmax(9em, 1fr)" : "minmax(12em, 1fr)")).join(" ");
 		this.element.addEventListener("scroll", () => this.draw(), { passive: true });
 		this.element.addEventListener("keydown", (e) => this.key(e));
 		this.element.addEventListener("copy", (e) => this.copy(e));
@@ -69,7 +74,7 @@ export class VirtualTable<T> {
 
 	private drawHead(): void {
 		this.head.style.gridTemplateColumns = this.template;
-		this.head.replaceChildren(...this.options.columns.map((column) => {
+		this.head.replaceChildren(...this.columns.map((column) => {
 			const sorted = this.options.sort === column.key;
 			const cell = h("div", { class: "vt-cell" + (column.number ? " num" : "") + (sorted ? " sorted" : ""), role: "columnheader",
 				title: column.help ?? "", "aria-sort": sorted ? "descending" : undefined });
@@ -121,7 +126,7 @@ export class VirtualTable<T> {
 			return element;
 		}
 		if (this.options.isSelected?.(row) || index === this.focus) element.classList.add("selected");
-		for (const column of this.options.columns) {
+		for (const column of this.columns) {
 			const cell = h("div", { class: "vt-cell" + (column.number ? " num" : ""), role: "cell" });
 			if (column.share) {
 				const bar = h("span", { class: "vt-bar" });

@@ -28,6 +28,7 @@ export class TimelineStrip {
 	private marks: Mark[] = [];
 	private box: Layout | null = null;
 	private summary: Summary | null = null;
+	private curve: { name: string; line: Timeline } | null = null;
 	private drag: { from: number; to: number } | null = null;
 
 	constructor() {
@@ -43,7 +44,7 @@ export class TimelineStrip {
 		new ResizeObserver(() => this.draw()).observe(this.canvas);
 		onChange((before) => {
 			sites.classList.toggle("on", state.sites);
-			if (["filter", "trace", "zoomFrom", "zoomTo", "sites"].some((k) => before[k as "filter"] !== state[k as "filter"])) void this.load(this.summary);
+			if (["filter", "trace", "zoomFrom", "zoomTo", "sites", "rss"].some((k) => before[k as "filter"] !== state[k as "filter"])) void this.load(this.summary);
 			else if (before.from !== state.from || before.to !== state.to) this.draw();
 		});
 		sites.classList.toggle("on", state.sites);
@@ -68,17 +69,46 @@ export class TimelineStrip {
 		this.draw();
 	}
 
+	/** The curve of the selected function, drawn over that of all. */
+	setCurve(name: string, line: Timeline | null): void {
+		if (this.curve?.line === line || (!line && !this.curve)) return;
+		this.curve = line && { name, line };
+		this.draw();
+	}
+
+	/** Its values at the points of the strip. */
+	private curveSeries(): Series[] {
+		if (!this.curve || state.sites) return [];
+		const { name, line } = this.curve, ends = line.end_ns;
+		let at = 0;
+		const values = this.answer!.end_ns.map((end) => {
+			while (at < ends.length - 1 && ends[at]! < end) at++;
+			return line.live_bytes[at] ?? 0;
+		});
+		return [{ name: visible(name), kind: "line", color: color("mark"), values }];
+	}
+
 	/** Selection and zoom: the part that is selected becomes the whole strip, or all does again. */
 	zoom(): void {
 		if (state.from !== null && state.to !== null && (state.zoomFrom !== state.from || state.zoomTo !== state.to)) go({ zoomFrom: state.from, zoomTo: state.to });
 		else go({ zoomFrom: null, zoomTo: null });
 	}
 
+	private hasRss(): boolean {
+		return this.answer!.rss_bytes.some((v) => v > 0);
+	}
+
+	/** A resident set many times the heap would make the heap a line on the ground. */
+	private showsRss(): boolean {
+		if (!this.hasRss() || state.rss === "off") return false;
+		return state.rss === "on" || Math.max(...this.answer!.rss_bytes) <= 4 * Math.max(1, ...this.answer!.max_live_bytes);
+	}
+
 	private series(): Series[] {
 		const a = this.answer!;
-		const rss: Series[] = a.rss_bytes.some((v) => v > 0) ? [{ name: "RSS", kind: "dashed", color: color("rss"), values: a.rss_bytes }] : [];
+		const rss: Series[] = this.showsRss() ? [{ name: "RSS", kind: "dashed", color: color("rss"), values: a.rss_bytes }] : [];
 		if (!state.sites || !a.sites.length)
-			return [{ name: "", kind: "area", color: color("live-soft"), values: a.max_live_bytes }, { name: "live bytes", kind: "line", color: color("live"), values: a.max_live_bytes }, ...rss];
+			return [{ name: "", kind: "area", color: color("live-soft"), values: a.max_live_bytes }, { name: "live bytes", kind: "line", color: color("live"), values: a.max_live_bytes }, ...this.curveSeries(), ...rss];
 		const stacked: Series[] = a.sites.map((s, i) => ({ name: visible(s.function ?? "(no name)"), kind: "stack", color: seriesColor(i), values: s.live_bytes }));
 		const rest = a.live_bytes.map((v, i) => Math.max(0, v - stacked.reduce((sum, s) => sum + s.values[i]!, 0)));
 		if (rest.some((v) => v > 0)) stacked.push({ name: "all others", kind: "stack", color: color("rest"), values: rest });
@@ -230,11 +260,14 @@ export class TimelineStrip {
 			swatch.style.background = style;
 			return h("span", { class: "legend-item" }, swatch, name);
 		};
-		const items = this.data!.series.filter((s) => s.name).map((s) => {
+		const items = this.data!.series.filter((s) => s.name && s.name !== "RSS").map((s) => {
 			const one = item(s.name, s.color);
 			return state.sites && s.kind === "stack" && s.name !== "all others" ? explain(h("button", { class: "plain", onclick: () => go({ fn: s.name }, false) }, one), () => this.siteTip(s)) : one;
 		});
-		clear(this.legendBox, ...items, item("allocations/s", color("rate")), item("temporary/s", color("temporary")));
+		const rss = this.showsRss();
+		const toggle = this.hasRss() && explain(h("button", { class: "plain" + (rss ? "" : " off"), "aria-pressed": String(rss), onclick: () => go({ rss: rss ? "off" : "on" }, false) }, item("RSS", color("rss"))),
+			() => [h("b", {}, "resident set"), h("div", {}, `sampled from outside, at most ${bytes(Math.max(...this.answer!.rss_bytes))}; click ${rss ? "hides" : "shows"} it`)]);
+		clear(this.legendBox, ...items, toggle, item("allocations/s", color("rate")), item("temporary/s", color("temporary")));
 	}
 
 	private siteTip(s: Series): Child[] {

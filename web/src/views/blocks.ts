@@ -12,7 +12,7 @@ import { choice, emptyText, type Export, say, sayError, type View } from "../vie
 
 interface Block {
 	block: number; address: string | null; bytes: number; birth_ns: number; end_ns: number | null; thread: number; free_thread: number | null;
-	stack: number; free_stack: number | null; site: string | null; temporary: boolean; reallocated: boolean; next_block: number | null;
+	stack: number; free_stack: number | null; site: string | null; end_known: boolean; temporary: boolean; reallocated: boolean; next_block: number | null;
 }
 interface Answer { from_ns: number; to_ns: number; blocks: Block[]; count: number; next_first: number | null; error: string | null }
 
@@ -70,19 +70,21 @@ export class Blocks implements View {
 	}
 
 	/** A page; the error if there is one. */
-	private async fetch(page: number): Promise<unknown> {
+	private async fetch(page: number, whole = false): Promise<unknown> {
 		this.asked.add(page);
 		/* The nearest page before whose begin is known; from there blocks are left out. */
 		let near = page;
 		while (!this.firsts.has(near)) near--;
 		const which = this.which;
 		try {
-			const answer = await ask<Answer>("blocks-" + page, "blocks", { ...selection(), blocks: this.kind(), first: this.firsts.get(near)!, skip: (page - near) * PAGE, limit: PAGE });
+			const answer = await ask<Answer>("blocks-" + page, "blocks", { ...selection(), blocks: this.kind(), first: this.firsts.get(near)!, skip: (page - near) * PAGE, limit: PAGE, ...(whole ? {} : { wait_ms: 100 }) });
 			if (which !== this.which) return null;
 			if (answer.error) return new Error(answer.error);
 			this.pages.set(page, answer.blocks);
 			if (answer.next_first !== null) this.firsts.set(page + 1, answer.next_first);
 			else this.total = page * PAGE + answer.blocks.length;
+			/* The first rows at once; when some of them end, a little later. */
+			if (!whole && answer.blocks.some((b) => !b.end_known)) void this.more(page, true);
 			return null;
 		} catch (error) {
 			this.asked.delete(page);
@@ -97,8 +99,8 @@ export class Blocks implements View {
 		return rows?.[index % PAGE];
 	}
 
-	private async more(page: number): Promise<void> {
-		const error = await this.fetch(page);
+	private async more(page: number, whole = false): Promise<void> {
+		const error = await this.fetch(page, whole);
 		if (error) this.note.textContent = String((error as Error).message);
 		if (this.table?.element.isConnected) this.show(true);
 	}
@@ -115,15 +117,15 @@ export class Blocks implements View {
 			onSelect: (row) => { this.chosen = row; void this.drawDetail(); },
 			isSelected: (row) => row.block === this.chosen?.block,
 			tip: (b) => [h("b", {}, `${bytes(b.bytes)} at ${b.address ?? "an unknown address"}`), h("div", {}, visible(b.site ?? "(no name)")),
-				h("div", {}, `allocated at ${moment(b.birth_ns, span)} by thread ${b.thread}, ` + (b.end_ns === null ? "live to the end" : `lived ${duration(b.end_ns - b.birth_ns)}`)),
+				h("div", {}, `allocated at ${moment(b.birth_ns, span)} by thread ${b.thread}, ` + (!b.end_known ? "its end is being looked for" : b.end_ns === null ? "live to the end" : `lived ${duration(b.end_ns - b.birth_ns)}`)),
 				h("div", { class: "muted" }, `block ${exact(b.block)}, ${exact(b.bytes)} bytes`)],
 			columns: [
-				{ key: "block", title: "number", number: true, width: "7em", raw: (b) => b.block, cell: (b) => exact(b.block) },
+				{ key: "block", wide: true, title: "number", number: true, width: "7em", raw: (b) => b.block, cell: (b) => exact(b.block) },
 				{ key: "address", title: "address", width: "10.5em", raw: (b) => b.address, cell: (b) => h("code", {}, b.address ?? "–") },
 				{ key: "bytes", title: "size", number: true, width: "7em", raw: (b) => b.bytes, cell: (b) => bytes(b.bytes) },
-				{ key: "birth_ns", title: "allocated", number: true, width: "8em", raw: (b) => b.birth_ns, cell: (b) => moment(b.birth_ns, span) },
-				{ key: "lived_ns", title: "lived", number: true, width: "8em", raw: (b) => (b.end_ns === null ? null : b.end_ns - b.birth_ns), cell: (b) => (b.end_ns === null ? "live" : duration(b.end_ns - b.birth_ns)) },
-				{ key: "thread", title: "thread", number: true, width: "6em", help: "that allocated it → that freed it",
+				{ key: "birth_ns", wide: true, title: "allocated", number: true, width: "8em", raw: (b) => b.birth_ns, cell: (b) => moment(b.birth_ns, span) },
+				{ key: "lived_ns", title: "lived", number: true, width: "8em", raw: (b) => (b.end_ns === null ? null : b.end_ns - b.birth_ns), cell: (b) => (!b.end_known ? "…" : b.end_ns === null ? "live" : duration(b.end_ns - b.birth_ns)) },
+				{ key: "thread", wide: true, title: "thread", number: true, width: "6em", help: "that allocated it → that freed it",
 					cell: (b) => (b.free_thread !== null && b.free_thread !== b.thread ? `${b.thread} → ${b.free_thread}` : String(b.thread)) },
 				{ key: "site", title: "allocated by", cell: (b) => visible(b.site ?? "(no name)") + (b.temporary ? "  · temporary" : "") + (b.reallocated ? "  · realloc" : "") },
 			],
@@ -160,7 +162,7 @@ export class Blocks implements View {
 		const [made, freed] = await Promise.all([stack(b.stack), stack(b.free_stack)]).catch(() => [null, null]);
 		if (this.chosen !== b) return;
 		clear(this.detail, h("h2", {}, `${bytes(b.bytes)} at ${b.address ?? "an unknown address"}`),
-			h("p", {}, b.end_ns === null ? "Live to the end." : `Lived ${duration(b.end_ns - b.birth_ns)}.`, b.next_block !== null ? ` A realloc made it block ${exact(b.next_block)}.` : ""),
+			h("p", {}, !b.end_known ? "Its end is being looked for." : b.end_ns === null ? "Live to the end." : `Lived ${duration(b.end_ns - b.birth_ns)}.`, b.next_block !== null ? ` A realloc made it block ${exact(b.next_block)}.` : ""),
 			b.address && h("p", {}, h("button", { class: "small", onclick: () => history_(b.address!) }, "what else was at this address?")),
 			h("h3", {}, `Allocated by thread ${b.thread}`), made,
 			freed && h("h3", {}, `Freed by thread ${b.free_thread}`), freed,

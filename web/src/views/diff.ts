@@ -115,9 +115,9 @@ export class Diff implements View {
 				{ key: "change", title: "change", number: true, width: "10em", sortable: true, share: (r) => Math.abs(change(r)) / most, raw: change,
 					cell: (r) => h("span", { class: change(r) > 0 ? "more" : change(r) < 0 ? "less" : "" }, signed(change(r))) },
 				{ key: "relative", title: "relative", number: true, width: "7em", sortable: true, raw: (r) => (r.before[order] ? relative(r) : null), cell: (r) => (r.before[order] ? (change(r) > 0 ? "+" : "") + percent(change(r), r.before[order]!) : "new") },
-				{ key: "before", title: "before", number: true, width: "8em", sortable: true, raw: (r) => r.before[order]!, cell: (r) => value(r.before[order]!) },
-				{ key: "after", title: "after", number: true, width: "8em", sortable: true, raw: (r) => r.after[order]!, cell: (r) => value(r.after[order]!) },
-				{ key: "state", title: "", width: "6em", cell: (r) => r.state },
+				{ key: "before", wide: true, title: "before", number: true, width: "8em", sortable: true, raw: (r) => r.before[order]!, cell: (r) => value(r.before[order]!) },
+				{ key: "after", wide: true, title: "after", number: true, width: "8em", sortable: true, raw: (r) => r.after[order]!, cell: (r) => value(r.after[order]!) },
+				{ key: "state", wide: true, title: "", width: "6em", cell: (r) => r.state },
 				{ key: "name", title: "allocated by", sortable: true, cell: (r) => visible(r.function) },
 			],
 		});

@@ -140,14 +140,14 @@ export class Flame implements View, Picture {
 		this.frameTime = requestAnimationFrame(() => this.paintNow());
 	}
 
-	/** One frame; public so that its time can be measured. */
-	paintNow(): void {
+	private paintNow(): void {
 		if (!this.layers.length || !this.canvas.isConnected) return;
 		const { ctx, width, height } = fitCanvas(this.canvas);
-		paintFlame(ctx, this, { width, height, top: this.scroll.scrollTop, ...this.sight });
+		this.canvas.dataset.boxes = String(paintFlame(ctx, this, { width, height, top: this.scroll.scrollTop, ...this.sight }));
 	}
 
 	private search(): void {
+		for (const layer of this.layers) layer.choose(state.merge === "module" ? "" : state.fn);
 		if (this.searched === state.search) return;
 		this.searched = state.search;
 		const whole = this.trees[0]!.value[0]!;

@@ -52,10 +52,10 @@ export class Functions implements View {
 			columns: [
 				{ key: "figure", title: "inclusive", help: costTitle(), number: true, width: "10.5em", sortable: true, raw: (r) => r.inclusive![order] ?? 0, share: (r) => (r.inclusive![order] ?? 0) / (whole || 1),
 					cell: (r) => h("span", { title: exactValue(r.inclusive![order]!) }, `${value(r.inclusive![order]!)}  ${percent(r.inclusive![order]!, whole)}`) },
-				{ key: "self", title: "self", number: true, width: "8em", sortable: true, raw: (r) => r.self![order] ?? 0, help: "what it asked for itself", cell: (r) => (r.self![order] ? value(r.self![order]!) : "") },
-				{ key: "blocks", title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em", raw: (r) => r.inclusive![state.cost === "bytes" ? pair.blocks : pair.bytes] ?? 0,
+				{ key: "self", wide: true, title: "self", number: true, width: "8em", sortable: true, raw: (r) => r.self![order] ?? 0, help: "what it asked for itself", cell: (r) => (r.self![order] ? value(r.self![order]!) : "") },
+				{ key: "blocks", wide: true, title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em", raw: (r) => r.inclusive![state.cost === "bytes" ? pair.blocks : pair.bytes] ?? 0,
 					cell: (r) => (state.cost === "bytes" ? count(r.inclusive![pair.blocks]!) : bytes(r.inclusive![pair.bytes]!)) },
-				{ key: "average", title: "average", number: true, width: "7em", sortable: true, help: "bytes per block",
+				{ key: "average", wide: true, title: "average", number: true, width: "7em", sortable: true, help: "bytes per block",
 					cell: (r) => (r.inclusive![pair.blocks] ? bytes(r.inclusive![pair.bytes]! / r.inclusive![pair.blocks]!) : "") },
 				{ key: "name", title: state.group, sortable: true, cell: (r) => h("span", {}, name(r)) },
 			],

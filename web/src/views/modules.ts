@@ -37,10 +37,10 @@ export class Modules implements View {
 			columns: [
 				{ key: "self", title: "itself", help: costTitle(), number: true, width: "11em", share: (r) => (r.self![order] ?? 0) / (whole || 1),
 					raw: (r) => r.self![order] ?? 0, cell: (r) => `${value(r.self![order]!)}  ${percent(r.self![order]!, whole)}` },
-				{ key: "inclusive", title: "inclusive", number: true, width: "9em", raw: (r) => r.inclusive![order] ?? 0, cell: (r) => value(r.inclusive![order]!) },
-				{ key: "size", title: "mapped", number: true, width: "7em", cell: (r) => (facts.get(r.module ?? "") ? bytes(facts.get(r.module!)!.bytes) : "") },
+				{ key: "inclusive", wide: true, title: "inclusive", number: true, width: "9em", raw: (r) => r.inclusive![order] ?? 0, cell: (r) => value(r.inclusive![order]!) },
+				{ key: "size", wide: true, title: "mapped", number: true, width: "7em", cell: (r) => (facts.get(r.module ?? "") ? bytes(facts.get(r.module!)!.bytes) : "") },
 				{ key: "name", title: "module", cell: (r) => visible(r.module ?? "(no name)") },
-				{ key: "id", title: "build-id", width: "12em", cell: (r) => h("code", {}, (facts.get(r.module ?? "")?.build_id ?? "").slice(0, 16)) },
+				{ key: "id", wide: true, title: "build-id", width: "12em", cell: (r) => h("code", {}, (facts.get(r.module ?? "")?.build_id ?? "").slice(0, 16)) },
 			],
 		});
 		view.set(table.rows);

@@ -42,7 +42,7 @@ export class Threads implements View {
 		const rows = [...threads].sort((a, b) => key(b) - key(a));
 		const most = Math.max(1, ...rows.map(key));
 		const number = (name: string, title: string, help: string, text: (t: Thread) => string, raw: (t: Thread) => number) => ({
-			key: name, title, help, number: true, sortable: true, width: "9em", raw, cell: (t: Thread) => text(t),
+			key: name, title, help, number: true, wide: name !== "allocated", sortable: true, width: "9em", raw, cell: (t: Thread) => text(t),
 			...(this.sort === name ? { share: (t: Thread) => raw(t) / most } : {}),
 		});
 		const table = new VirtualTable<Thread>({
@@ -60,7 +60,7 @@ export class Threads implements View {
 				number("temporary", "temporary", "freed by its very next step", (t) => count(t.temporary_allocations), (t) => t.temporary_allocations),
 				number("frees", "frees", "that it called", (t) => count(t.frees), (t) => t.frees),
 				number("foreign", "of others", "frees of blocks that another thread allocated", (t) => count(t.foreign_frees), (t) => t.foreign_frees),
-				{ key: "life", title: "lived", number: true, width: "8em", cell: (t) => (t.end_ns === null ? "to the end" : duration(t.end_ns - t.start_ns)) },
+				{ key: "life", wide: true, title: "lived", number: true, width: "8em", cell: (t) => (t.end_ns === null ? "to the end" : duration(t.end_ns - t.start_ns)) },
 			],
 		});
 		table.set(rows);

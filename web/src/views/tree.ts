@@ -95,8 +95,8 @@ export class TreeView implements View {
 		return [
 			{ key: "value", title: costTitle(), number: true, width: "11em", sortable: true, share: (n) => n.value / this.total, raw: (n) => n.value,
 				cell: (n) => h("span", { title: exactValue(n.value) }, `${value(n.value)}  ${percent(n.value, this.total)}`) },
-			{ key: "self", title: "itself", number: true, width: "7em", sortable: true, raw: (n) => n.self, help: "of the paths that end here", cell: (n) => (n.self ? value(n.self) : "") },
-			{ key: "other", title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em", sortable: true, raw: (n) => n.other,
+			{ key: "self", wide: true, title: "itself", number: true, width: "7em", sortable: true, raw: (n) => n.self, help: "of the paths that end here", cell: (n) => (n.self ? value(n.self) : "") },
+			{ key: "other", wide: true, title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em", sortable: true, raw: (n) => n.other,
 				cell: (n) => (state.cost === "bytes" ? count(n.other) : bytes(n.other)) },
 			{ key: "name", title: state.merge, sortable: true, cell: (n) => this.label(n), raw: (n) => "  ".repeat(n.depth) + this.text(n) },
 		];
@@ -117,8 +117,8 @@ export class TreeView implements View {
 		const mark = node.children.length || node.leftOut ? (node.open || state.search ? "▾ " : "▸ ") : "  ";
 		const hit = state.search && node.frame && this.matches(node);
 		const cell = h("span", { class: "tree-name kind-" + (node.frame?.kind ?? "root") + (hit ? " hit" : "") }, mark + this.text(node));
-		cell.style.paddingLeft = Math.min(node.depth, 40) * 14 + "px";
-		if (node.depth > 40) cell.prepend(h("span", { class: "muted" }, `${node.depth} `));
+		cell.style.marginLeft = Math.min(node.depth, innerWidth < 640 ? 8 : 40) * 14 + "px";
+		if (node.depth > (innerWidth < 640 ? 8 : 40)) cell.prepend(h("span", { class: "muted" }, `${node.depth} `));
 		if (node.frame?.file && state.merge !== "module") cell.append(h("span", { class: "muted" }, "  " + place(node.frame)));
 		return cell;
 	}
