@@ -496,7 +496,7 @@ static bool check_blocks(struct recording *rec, const struct query *query,
 					       .mode = list.mode,
 					       .filter = query->filter,
 					       .limit = some(rec, 2) ? 0 : 50,
-					       .patience_ns = some(rec, 3) ? 0 : 1};
+					       .patience_ns = query->from_ns % 3 ? 0 : 1};
 	struct tm_error err;
 	for (unsigned page = 0; page < 6 && list.good; page++) {
 		options.first_block_id = list.next;
