@@ -2,8 +2,7 @@
 /*
  * Command lines: one table of options per command drives parsing and help.
  *
- *	struct args args = {.command = "report", .argc = argc, .argv = argv, .at = 1,
- *			    .options = options, .option_count = count};
+ *	struct args args = ARGS_OF("report", argc, argv, options);
  *	while ((id = args_next(&args, &value)) > ARGS_END)
  *		...
  *	if (id == ARGS_ERROR)
@@ -34,6 +33,13 @@ struct args {
 	const char *letters; /* the rest of "-abc"; the parser's own */
 	bool only_words;     /* "--" was seen; the parser's own */
 };
+
+/* Of a command's own arguments; the table is an array. */
+#define ARGS_OF(name, count, words, table)                                                \
+	{                                                                                 \
+		.command = name, .argc = count, .argv = words, .at = 1, .options = table, \
+		.option_count = sizeof table / sizeof table[0]                            \
+	}
 
 enum { ARGS_ERROR = -2, ARGS_END = -1, ARGS_WORD = 0 };
 

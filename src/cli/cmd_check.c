@@ -205,14 +205,7 @@ static int find_program(int argc, char **argv, struct request *request)
 
 static bool parse(int argc, char **argv, struct request *request)
 {
-	struct args args = {
-		.command = "check",
-		.argc = find_program(argc, argv, request),
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("check", find_program(argc, argv, request), argv, options);
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(&args, &value)) != ARGS_END)

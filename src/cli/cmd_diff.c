@@ -9,6 +9,7 @@
 #include "cli/comparison.h"
 #include "cli/fold.h"
 #include "cli/traces.h"
+#include "cli/values.h"
 
 enum { LIMIT_TEXT = 10, LIMIT_JSON = 20, FRAMES_TEXT = 12 };
 
@@ -84,21 +85,6 @@ static void print_help(void)
 		printf("  %-13s %s\n", section->name, section->help);
 }
 
-static bool fail(const char *option, const char *takes, const char *value)
-{
-	fprintf(stderr, "tidemark diff: '%s' takes %s, not '%s'.\n", option, takes, value);
-	return false;
-}
-
-/* The place of a word in a list that ends with NULL; -1 if it is not there. */
-static int find_word(const char *const *words, const char *word)
-{
-	for (int i = 0; words[i]; i++)
-		if (!strcmp(words[i], word))
-			return i;
-	return -1;
-}
-
 static bool add_section(struct comparison *c, const char *name)
 {
 	const struct comparison_section *section = comparison_section_find(name);
@@ -116,66 +102,36 @@ static bool add_section(struct comparison *c, const char *name)
 	return true;
 }
 
-static bool take_sections(struct comparison *c, const char *value)
+static bool add_named(void *ctx, const char *name)
 {
+	struct comparison *c = ctx;
 	const struct comparison_section *section;
-	while (*value) {
-		size_t bytes = strcspn(value, ",");
-		char name[64];
-		snprintf(name, sizeof name, "%.*s", (int)(bytes < 63 ? bytes : 63), value);
-		if (!strcmp(name, "all"))
-			for (size_t i = 0; (section = comparison_section_at(i)); i++)
-				add_section(c, section->name);
-		else if (!add_section(c, name))
-			return false;
-		value += bytes + (value[bytes] == ',');
-	}
+	if (strcmp(name, "all") != 0)
+		return add_section(c, name);
+	for (size_t i = 0; (section = comparison_section_at(i)); i++)
+		add_section(c, section->name);
 	return true;
 }
 
-static bool take_filter(struct request *request, const char *value)
-{
-	struct tm_error err = {0};
-	size_t column = 0;
-	request->filter = filter_free(request->filter);
-	int code = filter_parse(value, &request->filter, &column, &err);
-	if (!code)
-		return true;
-	struct text text = {0};
-	filter_explain(&text, value, column, &err);
-	fprintf(stderr, "tidemark diff: --filter: %s\n", text_string(&text));
-	text_done(&text);
-	return false;
-}
-
-static bool take_sort(struct request *request, const char *value)
+static bool take_sort(const struct args *args, struct request *request, const char *value)
 {
 	static const char *const words[] = {"change", "growth", "relative", "before",
 					    "after",  "name",   NULL};
-	int found = find_word(words, value);
+	int found = values_word(words, value);
 	if (found < 0)
-		return fail("--sort", "change, growth, relative, before, after or name", value);
+		return values_fail(args, "--sort",
+				   "change, growth, relative, before, after or name", value);
 	request->comparison.sort = (enum diff_sort)found;
 	return true;
 }
 
-static bool take_scale(struct request *request, const char *value)
+static bool take_scale(const struct args *args, struct request *request, const char *value)
 {
 	static const char *const words[] = {"none", "time", "allocations", NULL};
-	int found = find_word(words, value);
+	int found = values_word(words, value);
 	if (found < 0)
-		return fail("--scale", "time, allocations or none", value);
+		return values_fail(args, "--scale", "time, allocations or none", value);
 	request->scale = (enum scale)found;
-	return true;
-}
-
-static bool take_color(struct request *request, const char *value)
-{
-	static const char *const words[] = {"auto", "always", "never", NULL};
-	int found = find_word(words, value);
-	if (found < 0)
-		return fail("--color", "auto, always or never", value);
-	request->color = (enum out_color)found;
 	return true;
 }
 
@@ -197,42 +153,34 @@ static bool take_word(struct request *request, const char *word)
 	return true;
 }
 
-static bool take_fold(struct request *request, const char *value)
-{
-	struct tm_error err = {0};
-	unsigned fold = 0;
-	if (fold_parse(value, &fold, &err)) {
-		traces_complain("diff", &err);
-		return false;
-	}
-	request->a.fold = request->b.fold = fold;
-	return true;
-}
-
 static bool take_other(struct args *args, struct request *request, int id, const char *value)
 {
 	switch (id) {
 	case OPT_SECTION:
-		return take_sections(&request->comparison, value);
+		return values_names(value, add_named, &request->comparison);
 	case OPT_IMAGE_A:
 		return take_image(args, &request->a, "--image-a", value);
 	case OPT_IMAGE_B:
 		return take_image(args, &request->b, "--image-b", value);
 	case OPT_FILTER:
-		return take_filter(request, value);
+		return values_filter(args, value, &request->filter);
 	case OPT_FOLD:
-		return take_fold(request, value);
+		request->a.fold = request->b.fold = 0;
+		if (!values_fold(args, value, &request->a.fold))
+			return false;
+		request->b.fold = request->a.fold;
+		return true;
 	case OPT_SCALE:
-		return take_scale(request, value);
+		return take_scale(args, request, value);
 	case OPT_SORT:
-		return take_sort(request, value);
+		return take_sort(args, request, value);
 	case OPT_LIMIT:
 		request->has_limit = true;
 		return args_number(args, "--limit", value, UINT32_MAX, &request->limit);
 	case OPT_DEPTH:
 		return args_number(args, "--depth", value, UINT32_MAX, &request->depth);
 	case OPT_COLOR:
-		return take_color(request, value);
+		return values_color(args, value, &request->color);
 	default:
 		return take_word(request, value);
 	}
@@ -293,14 +241,7 @@ static bool check_paths(struct request *request)
 
 static bool parse(int argc, char **argv, struct request *request)
 {
-	struct args args = {
-		.command = "diff",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("diff", argc, argv, options);
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(&args, &value)) != ARGS_END)

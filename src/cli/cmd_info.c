@@ -12,6 +12,7 @@
 #include "cli/out.h"
 #include "cli/report.h"
 #include "cli/traces.h"
+#include "cli/values.h"
 #include "views/to_json.h"
 
 enum { OPT_JSON = 1, OPT_HELP };
@@ -60,20 +61,10 @@ static bool parse(struct args *args, struct request *request)
 			return false;
 		request->json |= id == OPT_JSON;
 		request->help |= id == OPT_HELP;
-		if (id == ARGS_WORD && request->path) {
-			fprintf(stderr,
-				"tidemark info: one trace at a time: '%s' comes after '%s'.\n",
-				value, request->path);
+		if (id == ARGS_WORD && !values_trace(args, value, &request->path))
 			return false;
-		}
-		if (id == ARGS_WORD)
-			request->path = value;
 	}
-	if (!request->path && !request->help)
-		fputs("tidemark info: which trace? Name a file, as in 'tidemark info "
-		      "tidemark.program.1234.tide'.\n",
-		      stderr);
-	return request->path || request->help;
+	return request->help || values_need_trace(args, request->path);
 }
 
 static int count_slice(void *ctx, const struct trace_slice *slice)
@@ -358,14 +349,7 @@ static void put_text(struct trace_reader *reader, const char *path, struct out *
 
 int cmd_info(int argc, char **argv)
 {
-	struct args args = {
-		.command = "info",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("info", argc, argv, options);
 	struct request request = {0};
 	if (!parse(&args, &request))
 		return 2;

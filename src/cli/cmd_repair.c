@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/traces.h"
 #include "cli/unused.h"
+#include "cli/values.h"
 #include "model/repair.h"
 #include "model/verify.h"
 #include "trace/verify.h"
@@ -55,20 +56,10 @@ static bool parse(struct args *args, struct request *request)
 		request->help |= id == OPT_HELP;
 		if (id == OPT_OUTPUT)
 			request->output = value;
-		if (id == ARGS_WORD && request->path) {
-			fprintf(stderr,
-				"tidemark repair: one trace at a time: '%s' comes after '%s'.\n",
-				value, request->path);
+		if (id == ARGS_WORD && !values_trace(args, value, &request->path))
 			return false;
-		}
-		if (id == ARGS_WORD)
-			request->path = value;
 	}
-	if (!request->path && !request->help)
-		fputs("tidemark repair: which trace? Name a file, as in 'tidemark repair "
-		      "tidemark.program.1234.tide'.\n",
-		      stderr);
-	return request->path || request->help;
+	return request->help || values_need_trace(args, request->path);
 }
 
 /* ---- is it sound? ---- */
@@ -255,14 +246,7 @@ static int repair(const struct request *request, struct tm_error *err)
 
 int cmd_repair(int argc, char **argv)
 {
-	struct args args = {
-		.command = "repair",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("repair", argc, argv, options);
 	struct request request = {0};
 	struct tm_error err = {0};
 	if (!parse(&args, &request))

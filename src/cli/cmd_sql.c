@@ -15,6 +15,7 @@
 #include "cli/sql_line.h"
 #include "cli/sql_output.h"
 #include "cli/traces.h"
+#include "cli/values.h"
 #include "sql/sql.h"
 
 enum { OPT_CSV = 1, OPT_JSON, OPT_SECTION, OPT_COLOR, OPT_HELP };
@@ -61,18 +62,6 @@ static void print_help(void)
 	args_print_options(options, sizeof options / sizeof options[0]);
 }
 
-static bool parse_color(struct request *request, const char *value)
-{
-	static const char *const names[] = {"auto", "always", "never"};
-	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (!strcmp(value, names[i])) {
-			request->color = (enum out_color)i;
-			return true;
-		}
-	fprintf(stderr, "tidemark sql: '--color' takes auto, always or never, not '%s'.\n", value);
-	return false;
-}
-
 static bool parse_word(struct request *request, const char *word)
 {
 	if (!request->path) {
@@ -105,7 +94,7 @@ static bool parse_option(const struct args *args, struct request *request, int i
 		request->has_section = true;
 		return args_number(args, "--section", value, UINT32_MAX, &request->section);
 	case OPT_COLOR:
-		return parse_color(request, value);
+		return values_color(args, value, &request->color);
 	case OPT_HELP:
 		request->help = true;
 		return true;
@@ -120,13 +109,7 @@ static bool parse(struct args *args, struct request *request)
 	while (!request->help && (id = args_next(args, &value)) != ARGS_END)
 		if (!parse_option(args, request, id, value))
 			return false;
-	if (!request->help && !request->path) {
-		fputs("tidemark sql: which trace? Name a file, as in 'tidemark sql "
-		      "tidemark.program.1234.tide'.\n",
-		      stderr);
-		return false;
-	}
-	return true;
+	return request->help || values_need_trace(args, request->path);
 }
 
 /* ---- statements ---- */
@@ -411,14 +394,7 @@ static int open_and_run(const struct request *request)
 
 int cmd_sql(int argc, char **argv)
 {
-	struct args args = {
-		.command = "sql",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = sizeof options / sizeof options[0],
-	};
+	struct args args = ARGS_OF("sql", argc, argv, options);
 	struct request request = {0};
 	if (!parse(&args, &request))
 		return 2;

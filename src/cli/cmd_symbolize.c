@@ -14,6 +14,7 @@
 #include "cli/symbolize.h"
 #include "cli/traces.h"
 #include "cli/unused.h"
+#include "cli/values.h"
 
 enum { OPT_SYSROOT = 1, OPT_DEBUG_DIR, OPT_DEBUGINFOD, OPT_EMBED_SOURCE, OPT_QUIET, OPT_HELP };
 
@@ -52,7 +53,7 @@ static void print_help(void)
 	args_print_options(options, OPTION_COUNT);
 }
 
-static bool take_option(struct request *request, int id, const char *value)
+static bool take_option(const struct args *args, struct request *request, int id, const char *value)
 {
 	struct symbols_options *symbols = &request->how.symbols;
 	switch (id) {
@@ -80,14 +81,7 @@ static bool take_option(struct request *request, int id, const char *value)
 		request->help = true;
 		break;
 	case ARGS_WORD:
-		if (request->path) {
-			fprintf(stderr,
-				"tidemark symbolize: one trace at a time: '%s' comes after '%s'.\n",
-				value, request->path);
-			return false;
-		}
-		request->path = value;
-		break;
+		return values_trace(args, value, &request->path);
 	default:
 		return false;
 	}
@@ -99,13 +93,9 @@ static bool parse(struct args *args, struct request *request)
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(args, &value)) != ARGS_END)
-		if (!take_option(request, id, value))
+		if (!take_option(args, request, id, value))
 			return false;
-	if (!request->path && !request->help)
-		fputs("tidemark symbolize: which trace? Name a file, as in 'tidemark symbolize "
-		      "tidemark.program.1234.tide'.\n",
-		      stderr);
-	return request->path || request->help;
+	return request->help || values_need_trace(args, request->path);
 }
 
 static void complain(const char *text)
@@ -174,12 +164,7 @@ static int run(struct request *request, struct symbolize_result *result, struct 
 
 int cmd_symbolize(int argc, char **argv)
 {
-	struct args args = {.command = "symbolize",
-			    .argc = argc,
-			    .argv = argv,
-			    .at = 1,
-			    .options = options,
-			    .option_count = OPTION_COUNT};
+	struct args args = ARGS_OF("symbolize", argc, argv, options);
 	struct request request = {0};
 	struct symbolize_result result = {0};
 	struct tm_error err = {0};

@@ -184,14 +184,7 @@ static int trim(const struct request *request, struct tm_error *err)
 
 int cmd_trim(int argc, char **argv)
 {
-	struct args args = {
-		.command = "trim",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("trim", argc, argv, options);
 	struct request request = {0};
 	struct tm_error err = {0};
 	if (!parse(&args, &request))

@@ -11,6 +11,7 @@
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/traces.h"
+#include "cli/values.h"
 #include "model/verify.h"
 #include "trace/verify.h"
 
@@ -70,14 +71,8 @@ static bool take(struct args *args, struct request *request, int id, const char 
 	case OPT_LIMIT:
 		return args_number(args, "--limit", value, UINT32_MAX, &request->limit);
 	default:
-		break;
+		return values_trace(args, value, &request->path);
 	}
-	if (request->path)
-		fprintf(stderr, "tidemark verify: one trace at a time: '%s' comes after '%s'.\n",
-			value, request->path);
-	else
-		request->path = value;
-	return request->path == value;
 }
 
 static bool parse(struct args *args, struct request *request)
@@ -87,11 +82,7 @@ static bool parse(struct args *args, struct request *request)
 	while ((id = args_next(args, &value)) != ARGS_END)
 		if (id == ARGS_ERROR || !take(args, request, id, value))
 			return false;
-	if (!request->path && !request->help)
-		fputs("tidemark verify: which trace? Name a file, as in 'tidemark verify "
-		      "tidemark.program.1234.tide'.\n",
-		      stderr);
-	return request->path || request->help;
+	return request->help || values_need_trace(args, request->path);
 }
 
 static void put_problem(struct verdict *verdict, const struct trace_problem *problem)
@@ -217,14 +208,7 @@ static int check_file(const struct request *request, struct out *out, struct tm_
 
 int cmd_verify(int argc, char **argv)
 {
-	struct args args = {
-		.command = "verify",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("verify", argc, argv, options);
 	struct request request = {.limit = LIMIT_DEFAULT};
 	struct tm_error err = {0};
 	struct out out;

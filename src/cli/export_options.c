@@ -9,6 +9,7 @@
 #include "cli/args.h"
 #include "cli/export_page.h"
 #include "cli/fold.h"
+#include "cli/values.h"
 
 enum {
 	OPT_FORMAT = 1,
@@ -83,12 +84,6 @@ void export_print_help(void)
 	print_formats("  ");
 }
 
-static bool complain(const char *sentence)
-{
-	fprintf(stderr, "tidemark export: %s\n", sentence);
-	return false;
-}
-
 static bool parse_format(struct export_options *o, const char *value)
 {
 	o->list = !strcmp(value, "list");
@@ -121,62 +116,12 @@ static bool parse_cost(struct export_options *o, const char *value)
 	return false;
 }
 
-static bool parse_mode(struct export_options *o, const char *value)
-{
-	o->report.mode = view_mode_find(value);
-	if (o->report.mode)
-		return true;
-	fprintf(stderr,
-		"tidemark export: '--mode' takes live, allocated, freed, surviving or peak, not "
-		"'%s'.\n",
-		value);
-	return false;
-}
-
-static bool parse_fold(struct export_options *o, const char *value)
-{
-	struct tm_error err = {0};
-	unsigned kinds = 0;
-	if (fold_parse(value, &kinds, &err)) {
-		fprintf(stderr, "tidemark export: %s.\n", err.text);
-		return false;
-	}
-	o->report.fold |= kinds;
-	return true;
-}
-
-static bool parse_filter(struct export_options *o, const char *value)
-{
-	struct tm_error err = {0};
-	size_t column = 0;
-	o->report.filter = value;
-	o->report.parsed = filter_free(o->report.parsed);
-	if (!filter_parse(value, &o->report.parsed, &column, &err))
-		return true;
-	struct text said = {0};
-	filter_explain(&said, value, column, &err);
-	fprintf(stderr, "tidemark export: --filter: %s", text_string(&said));
-	text_done(&said);
-	return false;
-}
-
-static bool parse_word(struct export_options *o, const char *word)
-{
-	if (o->report.path) {
-		fprintf(stderr, "tidemark export: one trace at a time: '%s' comes after '%s'.\n",
-			word, o->report.path);
-		return false;
-	}
-	o->report.path = word;
-	return true;
-}
-
 static bool set_option(const struct args *args, struct export_options *o, int id, const char *value)
 {
 	struct report_options *report = &o->report;
 	switch (id) {
 	case ARGS_WORD:
-		return parse_word(o, value);
+		return values_trace(args, value, &report->path);
 	case OPT_FORMAT:
 		return parse_format(o, value);
 	case OPT_OUTPUT:
@@ -200,11 +145,12 @@ static bool set_option(const struct args *args, struct export_options *o, int id
 		report->at = value;
 		return true;
 	case OPT_MODE:
-		return parse_mode(o, value);
+		return values_mode(args, value, &report->mode);
 	case OPT_FILTER:
-		return parse_filter(o, value);
+		report->filter = value;
+		return values_filter(args, value, &report->parsed);
 	case OPT_FOLD:
-		return parse_fold(o, value);
+		return values_fold(args, value, &report->fold);
 	case OPT_KINDS:
 		report->kinds = value;
 		return true;
@@ -221,16 +167,18 @@ static bool set_option(const struct args *args, struct export_options *o, int id
 }
 
 /* Where it goes, if that was not said. */
-static bool settle_output(struct export_options *o)
+static bool settle_output(const struct args *args, struct export_options *o)
 {
 	bool is_stdout = !o->out || !strcmp(o->out, "-");
 	bool needs_file = o->format->write_file;
 	if (o->out && is_stdout && needs_file)
-		return complain("this format is a file that is not written from front to back: "
-				"name one with '-o FILE'.");
+		return values_complain(
+			args, "this format is a file that is not written from front to back: "
+			      "name one with '-o FILE'.");
 	if (o->out && is_stdout && o->format->binary && isatty(STDOUT_FILENO))
-		return complain("this format is binary and standard output is a terminal: name a "
-				"file with '-o FILE', or use a pipe.");
+		return values_complain(
+			args, "this format is binary and standard output is a terminal: name a "
+			      "file with '-o FILE', or use a pipe.");
 	if (o->out || (!needs_file && !(o->format->binary && isatty(STDOUT_FILENO)))) {
 		o->out = is_stdout ? NULL : o->out;
 		return true;
@@ -238,34 +186,29 @@ static bool settle_output(struct export_options *o)
 	int used = snprintf(o->made_out, sizeof o->made_out, "%s%s", o->report.path,
 			    o->format->suffix);
 	o->out = o->made_out;
-	return used < (int)sizeof o->made_out || complain("the name of the trace is too long.");
+	return used < (int)sizeof o->made_out ||
+	       values_complain(args, "the name of the trace is too long.");
 }
 
-static bool check(struct export_options *o)
+static bool check(const struct args *args, struct export_options *o)
 {
 	if (!o->format)
-		return complain("which format? '--format list' shows all.");
+		return values_complain(args, "which format? '--format list' shows all.");
 	if (!o->report.path)
-		return complain("which trace? Name a file, as in 'tidemark export "
-				"tidemark.program.1234.tide --format pprof'.");
+		return values_complain(args, "which trace? Name a file, as in 'tidemark export "
+					     "tidemark.program.1234.tide --format pprof'.");
 	if (o->report.at && (o->report.from || o->report.to))
-		return complain("'--at' is a moment, '--from' and '--to' are a range: give one or "
-				"the other.");
+		return values_complain(
+			args, "'--at' is a moment, '--from' and '--to' are a range: give one or "
+			      "the other.");
 	if (o->view && !o->format->takes_view)
-		return complain("'--view' is for the formats csv and json.");
-	return settle_output(o);
+		return values_complain(args, "'--view' is for the formats csv and json.");
+	return settle_output(args, o);
 }
 
 bool export_parse(int argc, char **argv, struct export_options *ret_options)
 {
-	struct args args = {
-		.command = "export",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("export", argc, argv, options);
 	const char *value = NULL;
 	int id;
 	*ret_options = (struct export_options){0};
@@ -281,7 +224,7 @@ bool export_parse(int argc, char **argv, struct export_options *ret_options)
 	ret_options->report.section_count = 1;
 	if (ret_options->list)
 		return true;
-	bool good = check(ret_options);
+	bool good = check(&args, ret_options);
 	report_settle_moment(&ret_options->report);
 	return good;
 }

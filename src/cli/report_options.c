@@ -6,6 +6,7 @@
 #include "cli/args.h"
 #include "cli/fold.h"
 #include "cli/report.h"
+#include "cli/values.h"
 
 enum {
 	OPT_JSON = 1,
@@ -97,23 +98,6 @@ void report_print_help(void)
 		printf("  %-13s %s\n", section->name, section->help);
 }
 
-static bool fail(const char *option, const char *takes, const char *value)
-{
-	fprintf(stderr, "tidemark report: '%s' takes %s, not '%s'.\n", option, takes, value);
-	return false;
-}
-
-/* The index of a word in a list; -1 if it is not there. */
-static int find_word(const char *const *words, size_t count, const char *word, size_t bytes)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strlen(words[i]) == bytes && !strncmp(words[i], word, bytes))
-			return (int)i;
-	return -1;
-}
-#define FIND_WORD(words, word) \
-	find_word(words, sizeof(words) / sizeof(words)[0], word, strlen(word))
-
 static bool add_section(struct report_options *o, const char *name)
 {
 	const struct report_section *section = report_section_find(name);
@@ -134,107 +118,60 @@ static bool add_section(struct report_options *o, const char *name)
 	return false;
 }
 
-static bool parse_sections(struct report_options *o, const char *value)
+static bool add_named(void *ctx, const char *name)
 {
-	while (*value) {
-		size_t bytes = strcspn(value, ",");
-		char name[64];
-		snprintf(name, sizeof name, "%.*s", (int)(bytes < 63 ? bytes : 63), value);
-		if (!strcmp(name, "all")) {
-			const struct report_section *section;
-			for (size_t i = 0; (section = report_section_at(i)); i++)
-				if (strcmp(section->name, "callers") != 0)
-					add_section(o, section->name);
-		} else if (!add_section(o, name)) {
-			return false;
-		}
-		value += bytes + (value[bytes] == ',');
-	}
+	struct report_options *o = ctx;
+	const struct report_section *section;
+	if (strcmp(name, "all") != 0)
+		return add_section(o, name);
+	for (size_t i = 0; (section = report_section_at(i)); i++)
+		if (strcmp(section->name, "callers") != 0)
+			add_section(o, section->name);
 	return true;
 }
 
-static bool parse_group(struct report_options *o, const char *option, const char *value)
+static bool parse_group(const struct args *args, struct report_options *o, const char *option,
+			const char *value)
 {
-	static const char *const groups[] = {"function",  "line", "package", "module",
-					     "allocator", "heap", "tag",     "process"};
+	static const char *const groups[] = {"function", "line", "package", "module", "allocator",
+					     "heap",     "tag",  "process", NULL};
 	static const char *const names[] = {"functions",  "lines", "packages", "modules",
 					    "allocators", "heaps", "tags",     "processes"};
-	int index = FIND_WORD(groups, value);
+	int index = values_word(groups, value);
 	if (index < 0)
-		return fail(option,
-			    "function, line, package, module, allocator, heap, tag or process",
-			    value);
+		return values_fail(
+			args, option,
+			"function, line, package, module, allocator, heap, tag or process", value);
 	return add_section(o, names[index]);
 }
 
-static bool parse_mode(struct report_options *o, const char *value)
+static bool parse_sort(const struct args *args, struct report_options *o, const char *value)
 {
-	o->mode = view_mode_find(value);
-	return o->mode || fail("--mode", "live, allocated, freed, surviving or peak", value);
-}
-
-static bool parse_sort(struct report_options *o, const char *value)
-{
-	static const char *const keys[] = {"bytes", "count",     "average",
-					   "self",  "temporary", "name"};
-	int index = FIND_WORD(keys, value);
+	static const char *const keys[] = {"bytes",     "count", "average", "self",
+					   "temporary", "name",  NULL};
+	int index = values_word(keys, value);
 	if (index < 0)
-		return fail("--sort", "bytes, count, average, self, temporary or name", value);
+		return values_fail(args, "--sort", "bytes, count, average, self, temporary or name",
+				   value);
 	o->sort = (enum report_sort)(index + 1);
 	return true;
 }
 
-static bool parse_color(struct report_options *o, const char *value)
-{
-	static const char *const names[] = {"auto", "always", "never"};
-	int index = FIND_WORD(names, value);
-	if (index < 0)
-		return fail("--color", "auto, always or never", value);
-	o->color = (enum out_color)index;
-	return true;
-}
-
-static bool parse_fold(struct report_options *o, const char *value)
-{
-	struct tm_error err = {0};
-	unsigned kinds = 0;
-	if (fold_parse(value, &kinds, &err)) {
-		fprintf(stderr, "tidemark report: %s.\n", err.text);
-		return false;
-	}
-	o->fold |= kinds;
-	return true;
-}
-
-static bool parse_filter(struct report_options *o, const char *value)
-{
-	struct tm_error err = {0};
-	size_t column = 0;
-	o->filter = value;
-	o->parsed = filter_free(o->parsed);
-	if (!filter_parse(value, &o->parsed, &column, &err))
-		return true;
-	struct text said = {0};
-	filter_explain(&said, value, column, &err);
-	fprintf(stderr, "tidemark report: --filter: %s", text_string(&said));
-	text_done(&said);
-	return false;
-}
-
-static bool parse_limit_bytes(struct report_options *o, const char *value)
+static bool parse_limit_bytes(const struct args *args, struct report_options *o, const char *value)
 {
 	struct tm_error err = {0};
 	if (!units_parse_bytes(value, &o->limit_bytes, &err) && o->limit_bytes)
 		return true;
-	return fail("--limit-bytes", "a size as 512M or 2GiB", value);
+	return values_fail(args, "--limit-bytes", "a size as 512M or 2GiB", value);
 }
 
-static bool parse_interval(struct report_options *o, const char *value)
+static bool parse_interval(const struct args *args, struct report_options *o, const char *value)
 {
 	struct tm_error err = {0};
 	if (!units_parse_duration(value, &o->interval_ns, &err) && o->interval_ns >= 10000000)
 		return true;
-	return fail("--interval", "a duration from 10ms on, such as 500ms or 2s", value);
+	return values_fail(args, "--interval", "a duration from 10ms on, such as 500ms or 2s",
+			   value);
 }
 
 static bool parse_image(const struct args *args, struct report_options *o, const char *value)
@@ -242,17 +179,6 @@ static bool parse_image(const struct args *args, struct report_options *o, const
 	o->has_image = true;
 	o->all_images = !strcmp(value, "all");
 	return o->all_images || args_number(args, "--image", value, UINT32_MAX, &o->image);
-}
-
-static bool parse_word(struct report_options *o, const char *word)
-{
-	if (o->path) {
-		fprintf(stderr, "tidemark report: one trace at a time: '%s' comes after '%s'.\n",
-			word, o->path);
-		return false;
-	}
-	o->path = word;
-	return true;
 }
 
 /* Options without a value. */
@@ -302,16 +228,16 @@ static bool set_value(const struct args *args, struct report_options *o, int id,
 {
 	switch (id) {
 	case ARGS_WORD:
-		return parse_word(o, value);
+		return values_trace(args, value, &o->path);
 	case OPT_SECTION:
-		return parse_sections(o, value);
+		return values_names(value, add_named, o);
 	case OPT_FUNCTION:
 		o->function = value;
 		return add_section(o, "callers");
 	case OPT_GROUP:
-		return parse_group(o, "--group", value);
+		return parse_group(args, o, "--group", value);
 	case OPT_BY:
-		return parse_group(o, "--by", value);
+		return parse_group(args, o, "--by", value);
 	case OPT_FROM:
 		o->from = value;
 		return true;
@@ -322,11 +248,12 @@ static bool set_value(const struct args *args, struct report_options *o, int id,
 		o->at = value;
 		return true;
 	case OPT_MODE:
-		return parse_mode(o, value);
+		return values_mode(args, value, &o->mode);
 	case OPT_FILTER:
-		return parse_filter(o, value);
+		o->filter = value;
+		return values_filter(args, value, &o->parsed);
 	case OPT_FOLD:
-		return parse_fold(o, value);
+		return values_fold(args, value, &o->fold);
 	case OPT_KINDS:
 		o->kinds = value;
 		return true;
@@ -339,48 +266,46 @@ static bool set_value(const struct args *args, struct report_options *o, int id,
 		o->has_depth = true;
 		return args_number(args, "--depth", value, UINT32_MAX, &o->depth);
 	case OPT_SORT:
-		return parse_sort(o, value);
+		return parse_sort(args, o, value);
 	case OPT_IMAGE:
 		return parse_image(args, o, value);
 	case OPT_COLOR:
-		return parse_color(o, value);
+		return values_color(args, value, &o->color);
 	case OPT_INTERVAL:
-		return parse_interval(o, value);
+		return parse_interval(args, o, value);
 	case OPT_LIMIT_BYTES:
-		return parse_limit_bytes(o, value);
+		return parse_limit_bytes(args, o, value);
 	}
 	return set_flag(o, id);
 }
 
-static bool complain(const char *sentence)
-{
-	fprintf(stderr, "tidemark report: %s\n", sentence);
-	return false;
-}
-
 /* What does not go together. */
-static bool check(const struct report_options *o)
+static bool check(const struct args *args, const struct report_options *o)
 {
 	if (!o->path)
-		return complain("which trace? Name a file, as in 'tidemark report "
-				"tidemark.program.1234.tide'.");
+		return values_complain(args, "which trace? Name a file, as in 'tidemark report "
+					     "tidemark.program.1234.tide'.");
 	if (o->at && (o->from || o->to))
-		return complain("'--at' is a moment, '--from' and '--to' are a range: give one or "
-				"the other.");
+		return values_complain(
+			args, "'--at' is a moment, '--from' and '--to' are a range: give one or "
+			      "the other.");
 	if (o->json && o->csv)
-		return complain("'--json' and '--csv' at once: give one of them.");
+		return values_complain(args, "'--json' and '--csv' at once: give one of them.");
 	if (o->csv && o->section_count > 1)
-		return complain("'--csv' prints one table: name one section.");
+		return values_complain(args, "'--csv' prints one table: name one section.");
 	if (o->csv && o->all_images)
-		return complain("'--csv' prints one table: choose one image, not all.");
+		return values_complain(args,
+				       "'--csv' prints one table: choose one image, not all.");
 	if (o->follow && o->all_images)
-		return complain("'--follow' shows the last image: leave '--image all' out.");
+		return values_complain(args,
+				       "'--follow' shows the last image: leave '--image all' out.");
 	if ((o->sort == REPORT_SORT_AVERAGE || o->sort == REPORT_SORT_SELF ||
 	     o->sort == REPORT_SORT_NAME))
 		for (size_t i = 0; i < o->section_count; i++)
 			if (!strcmp(o->sections[i]->name, "tree") ||
 			    !strcmp(o->sections[i]->name, "bottom-up"))
-				return complain("trees are sorted by bytes, count or temporary.");
+				return values_complain(
+					args, "trees are sorted by bytes, count or temporary.");
 	return true;
 }
 
@@ -396,14 +321,7 @@ void report_settle_moment(struct report_options *o)
 
 bool report_parse(int argc, char **argv, struct report_options *ret_options)
 {
-	struct args args = {
-		.command = "report",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("report", argc, argv, options);
 	const char *value = NULL;
 	int id;
 	*ret_options = (struct report_options){.interval_ns = 1000000000};
@@ -413,7 +331,7 @@ bool report_parse(int argc, char **argv, struct report_options *ret_options)
 		if (ret_options->help)
 			return true;
 	}
-	if (!check(ret_options))
+	if (!check(&args, ret_options))
 		return false;
 	report_settle_moment(ret_options);
 	return true;

@@ -278,7 +278,7 @@ static int finish(struct scan *scan)
 			thread.freed_bytes = at_least_zero(thread.freed_bytes);
 			thread.foreign_frees = at_least_zero(thread.foreign_frees);
 			if (thread.allocations || thread.frees || thread.freed_bytes ||
-			    thread.end_blocks)
+			    thread.foreign_frees || thread.temporary || thread.end_blocks)
 				scan->threads[count++] = thread;
 		}
 		answer->threads = scan->threads;

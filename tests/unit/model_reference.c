@@ -265,7 +265,7 @@ static uint64_t some_size(struct ref_source *source)
 
 static uint64_t some_address(struct ref_source *source)
 {
-	return 0x7f0000001000ull + 16 * ref_random(source, source->addresses);
+	return REF_FIRST_ADDRESS + 16 * ref_random(source, source->addresses);
 }
 
 static void tick(struct ref_source *source)

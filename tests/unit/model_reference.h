@@ -69,6 +69,7 @@ bool ref_is_live(const struct ref_model *ref, uint64_t address);
 
 /* A reproducible stream of events that does everything a program can do, and some that it cannot.
  */
+#define REF_FIRST_ADDRESS 0x7f0000001000ull
 struct ref_source {
 	uint64_t random;
 	uint64_t time_ns;

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNS = 30, QUESTIONS = 64, RUN_EVENTS = 1500 };
+enum { RUNS = 30, QUESTIONS = 64, RUN_EVENTS = 1500, MARKS = 64 };
 
 struct recording {
 	char path[64];
@@ -28,6 +28,10 @@ struct recording {
 	unsigned cut_each, seal_each;
 	bool addresses;
 	bool no_failures; /* no realloc fails: then scans leave blocks of events out */
+	bool pauses;      /* now and then births are not recorded; ends are */
+	bool paused;
+	uint64_t marks_ns[MARKS], pauses_ns[MARKS][2];
+	size_t mark_count, pause_count;
 	struct trace_reader *reader;
 	struct query_section *section;
 };
@@ -71,6 +75,7 @@ static void start(struct recording *rec, uint64_t seed)
 		.run = qref_new(),
 		.addresses = seed % 4 != 0,
 		.no_failures = seed % 3 == 0,
+		.pauses = seed % 2,
 	};
 	rec->source.addresses = 8u << some(rec, 7);
 	rec->cut_each = 1 + (unsigned)some(rec, 12);
@@ -91,35 +96,101 @@ static void cut_slice(struct recording *rec)
 	ref_next_slice(rec->ref);
 }
 
-static void add_batch(struct recording *rec)
+static void add_moment(struct recording *rec, enum trace_moment_kind kind, const char *text)
 {
-	struct trace_event batch[130], known;
-	size_t count = 0, limit = 1 + some(rec, 100);
-	while (count < limit) {
-		size_t made = ref_make(&rec->source, rec->ref, &batch[count]);
-		for (size_t i = 0; i < made; i++, count++) {
-			struct trace_event *event = &batch[count];
-			if (rec->no_failures && event->op == TRACE_REALLOC_UNDO) {
-				event->op = TRACE_REALLOC_ALLOC;
-				event->address = 0x600000000000ull + 16 * rec->births;
-			}
-			if (event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC)
-				event->api = (uint8_t)some(rec, 5);
-			ref_apply(rec->ref, event, &known);
-			known.time_ns = event->time_ns;
-			known.address = rec->addresses ? event->address : 0;
-			qref_add(rec->run, &known);
-			rec->births += event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
-		}
+	struct trace_moment moment = {
+		.time_ns = rec->source.time_ns, .kind = (uint8_t)kind, .text = text};
+	REQUIRE(trace_writer_moment(rec->writer, &moment) == 0);
+}
+
+/* Somebody names the moment, or recording is paused or goes on. */
+static void some_moments(struct recording *rec)
+{
+	if (some(rec, 6) == 0 && rec->mark_count < MARKS) {
+		char name[16];
+		snprintf(name, sizeof name, "m%zu", rec->mark_count);
+		add_moment(rec, TRACE_MOMENT_MARK, name);
+		rec->marks_ns[rec->mark_count++] = rec->source.time_ns;
 	}
+	if (!rec->pauses || some(rec, 8) || rec->pause_count == MARKS)
+		return;
+	rec->pauses_ns[rec->pause_count][rec->paused] = rec->source.time_ns;
+	rec->pause_count += rec->paused;
+	rec->paused = !rec->paused;
+	add_moment(rec, rec->paused ? TRACE_MOMENT_PAUSE : TRACE_MOMENT_RESUME, "");
+}
+
+/* In a pause the program goes on, but its allocations are not seen. */
+static bool is_seen(const struct recording *rec, const struct trace_event *event)
+{
+	return !rec->paused || event->op == TRACE_FREE || event->op == TRACE_REALLOC_FREE;
+}
+
+/* The reference learns of an event as it will be recorded. */
+static void note_event(struct recording *rec, struct trace_event *event)
+{
+	struct trace_event known;
+	if (rec->no_failures && event->op == TRACE_REALLOC_UNDO) {
+		event->op = TRACE_REALLOC_ALLOC;
+		event->address = 0x600000000000ull + 16 * rec->births;
+	}
+	bool is_birth = event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
+	if (is_birth)
+		event->api = (uint8_t)some(rec, 5);
+	ref_apply(rec->ref, event, &known);
+	known.time_ns = event->time_ns;
+	known.address = rec->addresses ? event->address : 0;
+	qref_add(rec->run, &known);
+	rec->births += is_birth;
+}
+
+static void write_batch(struct recording *rec, struct trace_event *batch, size_t count)
+{
 	REQUIRE(model_apply(rec->model, batch, count, NULL) == 0);
 	REQUIRE(trace_writer_events(rec->writer, batch, count) == 0);
 }
 
+/* A forked child: it begins with its parent's blocks, at time 0, by its first thread. */
+static void inherit(struct recording *rec)
+{
+	struct trace_event batch[64];
+	size_t count = some(rec, rec->source.addresses < 64 ? rec->source.addresses : 64);
+	for (size_t i = 0; i < count; i++) {
+		batch[i] = (struct trace_event){
+			.op = TRACE_ALLOC,
+			.address = REF_FIRST_ADDRESS + 16 * i,
+			.size_bytes = some(rec, 5000),
+			.stack_id = (uint32_t)(1 + some(rec, QREF_STACKS - 1)),
+		};
+		note_event(rec, &batch[i]);
+	}
+	write_batch(rec, batch, count);
+}
+
+static void add_batch(struct recording *rec)
+{
+	struct trace_event batch[130];
+	size_t count = 0, limit = 1 + some(rec, 100);
+	while (count < limit) {
+		size_t made = ref_make(&rec->source, rec->ref, &batch[count]);
+		if (!is_seen(rec, &batch[count + made - 1])) {
+			limit--;
+			continue;
+		}
+		for (size_t i = 0; i < made; i++)
+			note_event(rec, &batch[count++]);
+	}
+	write_batch(rec, batch, count);
+}
+
 static void record(struct recording *rec, uint64_t events)
 {
+	if (some(rec, 3) == 0)
+		inherit(rec);
+	events += rec->run->event_count;
 	while (rec->run->event_count < events) {
 		add_batch(rec);
+		some_moments(rec);
 		if (some(rec, rec->seal_each) == 0)
 			REQUIRE(trace_writer_skip(rec->writer, rec->run->event_count,
 						  rec->births) == 0);
@@ -140,8 +211,24 @@ static void record(struct recording *rec, uint64_t events)
 	unlink(rec->path);
 }
 
+/* The section knows when nothing was seen. */
+static void check_pauses(const struct recording *rec)
+{
+	uint64_t start_ns, end_ns;
+	size_t at = 0, count = 0;
+	while (query_next_pause(rec->section, &at, &start_ns, &end_ns)) {
+		if (count < rec->pause_count) {
+			CHECK_EQ_U64(start_ns / 1000, rec->pauses_ns[count][0] / 1000);
+			CHECK_EQ_U64(end_ns / 1000, rec->pauses_ns[count][1] / 1000);
+		}
+		count++;
+	}
+	CHECK_EQ_U64(count, rec->pause_count + rec->paused);
+}
+
 static void finish(struct recording *rec)
 {
+	check_pauses(rec);
 	query_close(rec->section);
 	trace_reader_close(rec->reader);
 	model_free(rec->model);
@@ -269,6 +356,14 @@ static bool check_threads(const struct query_answer *got, const struct qref_answ
 							 t->end_blocks,
 							 t->end_bytes};
 	}
+	for (size_t i = 0; i < QREF_THREADS; i++) {
+		const int64_t *x = (const int64_t *)&all[i],
+			      *y = (const int64_t *)&want->threads[i];
+		for (size_t k = 0; k < sizeof all[0] / sizeof *x; k++)
+			if (x[k] != y[k])
+				tap_note("thread %zu figure %zu is %lld, not %lld", i, k,
+					 (long long)x[k], (long long)y[k]);
+	}
 	return !memcmp(all, want->threads, sizeof all);
 }
 
@@ -290,9 +385,23 @@ static bool check_answer(const struct query_answer *got, const struct qref_answe
 
 /* ---- questions ---- */
 
+/* A mark by its name. */
+static uint64_t some_mark(struct recording *rec)
+{
+	char name[16];
+	uint64_t time_ns = 0, number = some(rec, rec->mark_count);
+	snprintf(name, sizeof name, "m%llu", (unsigned long long)number);
+	REQUIRE(query_time_parse(rec->section, name, &time_ns, NULL) == 0);
+	uint64_t wanted_ns = rec->marks_ns[number], last_ns = rec->run->duration_us * 1000;
+	CHECK_EQ_U64(time_ns / 1000, (wanted_ns > last_ns ? last_ns : wanted_ns) / 1000);
+	return time_ns / 1000;
+}
+
 static uint64_t some_moment(struct recording *rec)
 {
 	const struct qref_run *run = rec->run;
+	if (rec->mark_count && some(rec, 6) == 0)
+		return some_mark(rec);
 	uint64_t at = run->events[some(rec, run->event_count)].time_ns / 1000;
 	switch (some(rec, 8)) {
 	case 0:
@@ -343,6 +452,20 @@ static void live_at_time(const struct recording *rec, const struct qref_filter *
 	}
 }
 
+/* Points of equal width end between microseconds, those of slices between any two events. */
+static bool is_even(const struct query_timeline *line, const struct query_timeline_options *options)
+{
+	uint64_t width_ns =
+		(line->points[line->point_count - 1].end_ns - line->points[0].start_ns) /
+		line->point_count;
+	bool even = line->point_count == options->points;
+	for (size_t i = 0; i < line->point_count && even; i++) {
+		uint64_t own_ns = line->points[i].end_ns - line->points[i].start_ns;
+		even = own_ns <= width_ns + 2000 && width_ns <= own_ns + 2000;
+	}
+	return even;
+}
+
 /* Rates add up, curves of groups add up to the whole, no peak is lost, each point is right. */
 static bool check_timeline(struct recording *rec, const struct query *query,
 			   const struct qref_filter *filter, const struct qref_answer *want)
@@ -362,7 +485,7 @@ static bool check_timeline(struct recording *rec, const struct query *query,
 		return false;
 	struct query_point sum = {0};
 	bool good = true;
-	bool even = line.point_count == options.points;
+	bool even = is_even(&line, &options);
 	/* Chosen only in the end: a block that a realloc holds for a while counts as live. */
 	bool late = query->filter && filter_needs_ends(query->filter);
 	for (size_t i = 0; i < line.point_count && good; i++) {
