@@ -246,6 +246,24 @@ static const struct trace_module *main_module(const struct view_input *input)
 	return NULL;
 }
 
+/* What an imported file carries; a line that makes no sense costs only itself. */
+static int add_carried(struct suppressions *s, const char *lines, struct tm_error *err)
+{
+	struct tm_error why;
+	int code = 0;
+	while (lines && *lines && code != -ENOMEM) {
+		size_t length = strcspn(lines, "\n");
+		struct text line = {0};
+		text_put_bytes(&line, lines, length);
+		code = text_error(&line);
+		if (!code)
+			code = suppressions_add(s, text_string(&line), "the imported file", &why);
+		text_done(&line);
+		lines += length + (lines[length] != 0);
+	}
+	return code == -ENOMEM ? tm_fail(err, code, "out of memory") : 0;
+}
+
 int suppressions_add_program(struct suppressions *s, const struct view_input *input, char *ret_note,
 			     size_t note_bytes, struct tm_error *err)
 {
@@ -253,6 +271,9 @@ int suppressions_add_program(struct suppressions *s, const struct view_input *in
 	struct text text = {0};
 	struct tm_error why = {0};
 	*ret_note = '\0';
+	/* Nothing says that a program here is the one that another tool recorded. */
+	if (input->meta && input->meta->origin && input->meta->origin[0])
+		return add_carried(s, input->end ? input->end->suppressions : NULL, err);
 	if (!module)
 		return 0;
 	int code = constant_string(module->path, module->build_id, module->build_id_bytes,

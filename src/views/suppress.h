@@ -39,7 +39,8 @@ TM_MUST_CHECK int suppressions_add_file(struct suppressions *s, const char *path
 TM_MUST_CHECK int suppressions_add_builtin(struct suppressions *s, struct tm_error *err);
 /*
  * What the program's own __lsan_default_suppressions() says, read from its file without running
- * it. *ret_note: "" or a sentence about what was there and could not be read.
+ * it; of an imported trace what that carries. *ret_note: "" or a sentence about what was there and
+ * could not be read.
  */
 TM_MUST_CHECK int suppressions_add_program(struct suppressions *s, const struct view_input *input,
 					   char *ret_note, size_t note_bytes, struct tm_error *err);

@@ -5,6 +5,7 @@
  */
 #include "harness/tap.h"
 #include "import_fixture.h"
+#include "views/suppress.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +13,8 @@
 #include <string.h>
 
 /* Two stacks; f is inlined into g. */
-#define NAMES_3                                                                       \
-	"s 6 /bin/x\ns 1 f\ns 3 f.c\ns 1 g\ns 3 g.c\ns 4 main\n"                      \
+#define NAMES_3                                                  \
+	"s 6 /bin/x\ns 1 f\ns 3 f.c\ns 1 g\ns 3 g.c\ns 4 main\n" \
 	"i 401000 1 2 3 a 4 5 14\ni 401100 1 6\nt 2 0\nt 1 1\n"
 
 static void interpreted(void)
@@ -22,8 +23,7 @@ static void interpreted(void)
 				   "X /bin/x --fast\n"
 				   "I 1000 100\n"
 				   "S e leak:sized_one\n"
-				   "S leak:plain\n" NAMES_3
-				   "a 10 2\na 20 1\n"
+				   "S leak:plain\n" NAMES_3 "a 10 2\na 20 1\n"
 				   "c a\n+ 0\n+ 0\n+ 1\nR 40\n" /* 16 + 16 + 32 = 64 */
 				   "c 14\n- 0\n"                /* 48 */
 				   "+ 1\n- 1\n"                 /* 80, temporary */
@@ -233,12 +233,13 @@ static void deep_piles(void)
 
 static void hostile(void)
 {
-	static const char file[] = "v 10400 3\nX x\nX again\n" NAMES_3
-				   "s ffffffffffffffff abc\ns 5 ab\ni 1 ffff fffff ffff\n"
-				   "i zz\nt ffffff ffffff\nt\nt 3 2\nt 4 5\na ffffffffffffffff ffff\n"
-				   "a 10 2\na\na 5 1\n+ 0\n+ 1\n+ ffffffff\n- 7\n+ 1g\n+\n+1\n- 2\nz 1\n"
-				   "c 10\nc 5\nc ffffffffffffffffff\nR ffffffffffffffff\nI 0 0\n"
-				   "S x\nm nonsense\nv 1 1\n\n#\n";
+	static const char file[] =
+		"v 10400 3\nX x\nX again\n" NAMES_3
+		"s ffffffffffffffff abc\ns 5 ab\ni 1 ffff fffff ffff\n"
+		"i zz\nt ffffff ffffff\nt\nt 3 2\nt 4 5\na ffffffffffffffff ffff\n"
+		"a 10 2\na\na 5 1\n+ 0\n+ 1\n+ ffffffff\n- 7\n+ 1g\n+\n+1\n- 2\nz 1\n"
+		"c 10\nc 5\nc ffffffffffffffffff\nR ffffffffffffffff\nI 0 0\n"
+		"S x\nm nonsense\nv 1 1\n\n#\n";
 	struct imported made;
 	imported_text(&made, file);
 	REQUIRE(made.code == 0);
@@ -278,6 +279,24 @@ static void cut_anywhere(void)
 	}
 }
 
+/* Both forms of embedded suppressions take effect; a line that makes no sense does no harm. */
+static void suppressions(void)
+{
+	struct imported made;
+	struct suppressions *list;
+	char note[200];
+	imported_text(&made, "v 10400 3\nX x\nS 6 leak:f\nS leak:nothing\nS 5 leak:\n" NAMES_3
+			     "a 10 2\na 20 1\n+ 0\n+ 1\n");
+	REQUIRE(made.code == 0);
+	REQUIRE(suppressions_new(&list, &made.err) == 0);
+	REQUIRE(suppressions_add_program(list, &made.input, note, sizeof note, &made.err) == 0);
+	CHECK_EQ_U64(suppressions_count(list), 2);
+	REQUIRE(suppressions_apply(list, made.data, &made.err) == 0);
+	CHECK_EQ_U64(suppressions_sum(list).bytes, 16);
+	suppressions_free(list);
+	imported_done(&made);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "heaptrack's figures are not ours", .run = interpreted},
 	{.name = "inlined frames of heaptrack's files are lost", .run = inlined_frames},
@@ -289,6 +308,7 @@ static const struct tap_case cases[] = {
 	{.name = "an end under another number is lost", .run = two_numbers},
 	{.name = "many live blocks are mixed up", .run = deep_piles},
 	{.name = "nonsense in a file is not counted, or does harm", .run = hostile},
+	{.name = "suppressions in a file have no effect", .run = suppressions},
 	{.name = "a format of the future is misread", .run = newer_is_refused},
 	{.name = "a file that was cut is lost, or taken for whole", .run = cut_anywhere},
 };
