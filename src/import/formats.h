@@ -5,6 +5,7 @@
 #include "import/reader.h"
 
 extern const struct import_format import_heaptrack;
+extern const struct import_format import_bytehound;
 extern const struct import_format import_collapsed;
 extern const struct import_format import_dhat;
 extern const struct import_format import_gperftools;

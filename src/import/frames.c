@@ -2,11 +2,13 @@
 #include "import/frames.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/memory.h"
+#include "symbols/symbols.h"
 #include "trace/texts.h"
 
 enum {
@@ -193,6 +195,11 @@ int frames_module(struct frames *f, const struct frames_module *module, uint32_t
 	}
 	*ret_module_id = id + 1;
 	return 0;
+}
+
+const char *frames_module_path(const struct frames *f, uint32_t module_id)
+{
+	return module_id && module_id <= f->module_count ? f->modules[module_id - 1].path : NULL;
 }
 
 /* Its addresses are all that is known of where it was. */
@@ -392,6 +399,49 @@ int frames_no_stack(struct frames *f, uint32_t *ret_stack_id, struct tm_error *e
 						 .pc = TRACE_MARK_NO_STACK};
 	int code = f->no_stack ? 0 : write_stack(f, &key, &stack, &f->no_stack, err);
 	*ret_stack_id = f->no_stack;
+	return code;
+}
+
+/* ---- names of addresses ---- */
+
+static int by_module_and_address(const void *left, const void *right)
+{
+	const struct symbols_request *a = left, *b = right;
+	if (a->module_id != b->module_id)
+		return a->module_id < b->module_id ? -1 : 1;
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+int frames_resolve(struct frames *f, const struct symbols_options *options, uint64_t *ret_asked,
+		   uint64_t *ret_unnamed, struct tm_error *err)
+{
+	struct symbols *symbols = NULL;
+	struct symbols_result found = {0};
+	size_t count = 0;
+	struct symbols_request *requests = tm_alloc_array(f->frame_count + 1, sizeof *requests);
+	int code = requests ? symbols_new(options, &symbols, err) : no_memory(err);
+	for (size_t i = 0; i < f->frame_count && !code; i++)
+		if (!f->frames[i].count && f->frames[i].module_id)
+			requests[count++] =
+				(struct symbols_request){.module_id = f->frames[i].module_id,
+							 .address = f->frames[i].address};
+	if (count && !code) {
+		qsort(requests, count, sizeof *requests, by_module_and_address);
+		code = symbols_resolve(symbols, f->modules, f->module_count, requests, count,
+				       &found, err);
+	}
+	if (!code) {
+		code = trace_writer_symbols(f->writer, found.symbols, found.count);
+		if (code)
+			import_write_failed(code, err);
+	}
+	if (!code) {
+		*ret_asked = count;
+		*ret_unnamed = found.unnamed;
+	}
+	tm_free(found.symbols);
+	tm_free(requests);
+	symbols_free(symbols);
 	return code;
 }
 

@@ -40,6 +40,8 @@ struct frames *frames_free(struct frames *f);
 /* Its id, from 1; the same for the same path and start. */
 TM_MUST_CHECK int frames_module(struct frames *f, const struct frames_module *module,
 				uint32_t *ret_module_id, struct tm_error *err);
+/* Of a module's id; NULL for 0. */
+const char *frames_module_path(const struct frames *f, uint32_t module_id);
 /*
  * A frame: names innermost first, the last is the function itself, those before
  * it are inlined into it; count 0: none are known. address is that of the call
@@ -54,6 +56,14 @@ TM_MUST_CHECK int frames_stack(struct frames *f, uint32_t parent_stack_id, uint3
 			       uint32_t *ret_stack_id, struct tm_error *err);
 /* A stack that says that there is none: "[no stack]". */
 TM_MUST_CHECK int frames_no_stack(struct frames *f, uint32_t *ret_stack_id, struct tm_error *err);
+/*
+ * Looks up names for frames that have an address in a module and no names, in the
+ * modules' files. *ret_unnamed of *ret_asked addresses found none. Before
+ * frames_finish().
+ */
+struct symbols_options;
+TM_MUST_CHECK int frames_resolve(struct frames *f, const struct symbols_options *options,
+				 uint64_t *ret_asked, uint64_t *ret_unnamed, struct tm_error *err);
 /* Writes what is left: symbols, modules. Before import_end(). */
 TM_MUST_CHECK int frames_finish(struct frames *f, struct tm_error *err);
 uint64_t frames_stack_count(const struct frames *f);

@@ -23,9 +23,9 @@ enum {
 
 /* The first that says yes is taken: those with a clear mark come first. */
 static const struct import_format *const formats[] = {
-	&import_heaptrack, &import_heapprofile, &import_heapsnapshot,
-	&import_pprof,     &import_jemalloc,    &import_gperftools,
-	&import_massif,    &import_dhat,        &import_collapsed,
+	&import_heaptrack, &import_heapprofile, &import_heapsnapshot, &import_pprof,
+	&import_jemalloc,  &import_gperftools,  &import_massif,       &import_dhat,
+	&import_bytehound, &import_collapsed,
 };
 enum { FORMAT_COUNT = sizeof formats / sizeof formats[0] };
 
