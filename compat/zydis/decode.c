@@ -5,7 +5,8 @@
  *
  * Known limits: 3DNow!, XOP, APX and moves of control registers are refused.
  */
-#include <Zydis/Zydis.h>
+#include "decode.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ struct state {
 	bool short_address;  /* prefix 67 */
 	bool repeat, second; /* prefix f3, REX.B */
 	bool vector;         /* VEX or EVEX */
-	ZydisDecodedInstruction *out;
+	struct decode_instruction *out;
 };
 
 static uint8_t next(struct state *s)
@@ -133,9 +134,9 @@ static uint8_t take_vector_opcode(struct state *s, unsigned map, bool evex)
 {
 	uint8_t opcode = next(s);
 	s->vector = true;
-	s->out->opcode_map = (ZydisOpcodeMap)map;
+	s->out->opcode_map = (enum decode_map)map;
 	s->out->opcode = opcode;
-	if (map == ZYDIS_OPCODE_MAP_0F) {
+	if (map == DECODE_MAP_0F) {
 		if (opcode == 0x77)
 			return evex ? X : 0;
 		if ((opcode & 0xf0) == 0x80)
@@ -143,20 +144,20 @@ static uint8_t take_vector_opcode(struct state *s, unsigned map, bool evex)
 		uint8_t follows = two_byte[opcode];
 		return M | (follows & I8);
 	}
-	if (map == ZYDIS_OPCODE_MAP_0F38 || (evex && (map == 5 || map == 6)))
+	if (map == DECODE_MAP_0F38 || (evex && (map == 5 || map == 6)))
 		return M;
-	return map == ZYDIS_OPCODE_MAP_0F3A ? M | I8 : X;
+	return map == DECODE_MAP_0F3A ? M | I8 : X;
 }
 
 static uint8_t take_escape(struct state *s)
 {
 	uint8_t byte = next(s);
 	if (byte == 0x38 || byte == 0x3a) {
-		s->out->opcode_map = byte == 0x38 ? ZYDIS_OPCODE_MAP_0F38 : ZYDIS_OPCODE_MAP_0F3A;
+		s->out->opcode_map = byte == 0x38 ? DECODE_MAP_0F38 : DECODE_MAP_0F3A;
 		s->out->opcode = next(s);
 		return byte == 0x38 ? M : M | I8;
 	}
-	s->out->opcode_map = ZYDIS_OPCODE_MAP_0F;
+	s->out->opcode_map = DECODE_MAP_0F;
 	s->out->opcode = byte;
 	return two_byte[byte];
 }
@@ -168,7 +169,7 @@ static uint8_t take_opcode(struct state *s)
 		return take_escape(s);
 	if (byte == 0xc5) {
 		next(s);
-		return take_vector_opcode(s, ZYDIS_OPCODE_MAP_0F, false);
+		return take_vector_opcode(s, DECODE_MAP_0F, false);
 	}
 	if (byte == 0xc4) {
 		unsigned map = next(s) & 0x1f;
@@ -187,11 +188,11 @@ static uint8_t take_opcode(struct state *s)
 
 static void take_modrm(struct state *s)
 {
-	ZydisDecodedInstruction *out = s->out;
+	struct decode_instruction *out = s->out;
 	out->raw.modrm.offset = (uint8_t)s->at;
 	uint8_t byte = next(s);
 	unsigned size = 0;
-	out->attributes = ZYDIS_ATTRIB_HAS_MODRM;
+	out->attributes = DECODE_HAS_MODRM;
 	out->raw.modrm.mod = byte >> 6;
 	out->raw.modrm.reg = byte >> 3 & 7;
 	out->raw.modrm.rm = byte & 7;
@@ -214,9 +215,9 @@ static void take_modrm(struct state *s)
 /* Immediates that depend on more than the opcode; their size. */
 static unsigned special(struct state *s)
 {
-	ZydisDecodedInstruction *out = s->out;
+	struct decode_instruction *out = s->out;
 	uint8_t opcode = out->opcode;
-	if (out->opcode_map == ZYDIS_OPCODE_MAP_0F || opcode == 0xe8 || opcode == 0xe9) {
+	if (out->opcode_map == DECODE_MAP_0F || opcode == 0xe8 || opcode == 0xe9) {
 		out->raw.imm[0].is_relative = 1; /* near branches: prefix 66 does not shorten */
 		s->bad |= s->half;
 		return 4;
@@ -233,7 +234,7 @@ static unsigned special(struct state *s)
 
 static void take_immediate(struct state *s, uint8_t follows)
 {
-	ZydisDecodedInstruction *out = s->out;
+	struct decode_instruction *out = s->out;
 	unsigned size = 0;
 	if (follows & S)
 		size = special(s);
@@ -246,81 +247,66 @@ static void take_immediate(struct state *s, uint8_t follows)
 	if (follows & R)
 		out->raw.imm[0].is_relative = 1;
 	/* xbegin */
-	if (out->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && out->opcode == 0xc7 &&
-	    out->raw.modrm.reg == 7)
+	if (out->opcode_map == DECODE_MAP_PLAIN && out->opcode == 0xc7 && out->raw.modrm.reg == 7)
 		out->raw.imm[0].is_relative = 1;
 	out->raw.imm[0].size = (uint8_t)(8 * size);
 	out->raw.imm[0].value.s = number(s, size);
 }
 
-static void name_plain(const struct state *s, ZydisDecodedInstruction *out)
+static void name_plain(const struct state *s, struct decode_instruction *out)
 {
 	uint8_t opcode = out->opcode, reg = out->raw.modrm.reg;
 	if (opcode == 0x90 && !s->repeat && !s->second)
-		out->mnemonic = ZYDIS_MNEMONIC_NOP;
+		out->mnemonic = DECODE_NOP;
 	else if (opcode == 0xcc)
-		out->mnemonic = ZYDIS_MNEMONIC_INT3;
+		out->mnemonic = DECODE_INT3;
 	else if (opcode == 0xf4)
-		out->mnemonic = ZYDIS_MNEMONIC_HLT;
+		out->mnemonic = DECODE_HLT;
 	if (opcode == 0xc6 && reg == 7) /* xabort */
-		out->meta.category = ZYDIS_CATEGORY_UNCOND_BR;
+		out->meta.category = DECODE_JUMP;
 	if (opcode == 0xe9 || opcode == 0xeb || (opcode == 0xff && (reg == 4 || reg == 5))) {
-		out->mnemonic = ZYDIS_MNEMONIC_JMP;
-		out->meta.category = ZYDIS_CATEGORY_UNCOND_BR;
+		out->mnemonic = DECODE_JMP;
+		out->meta.category = DECODE_JUMP;
 	} else if (opcode == 0xe8 || (opcode == 0xff && (reg == 2 || reg == 3))) {
-		out->meta.category = ZYDIS_CATEGORY_CALL;
+		out->meta.category = DECODE_CALL;
 	} else if ((opcode & 0xf0) == 0x70 || (opcode >= 0xe0 && opcode <= 0xe3) ||
 		   (opcode == 0xc7 && reg == 7)) {
-		out->meta.category = ZYDIS_CATEGORY_COND_BR;
+		out->meta.category = DECODE_BRANCH;
 	} else if (opcode == 0xc2 || opcode == 0xc3 || opcode == 0xca || opcode == 0xcb ||
 		   opcode == 0xcf) {
-		out->meta.category = ZYDIS_CATEGORY_RET;
+		out->meta.category = DECODE_RETURN;
 	}
 }
 
-static void name_two_byte(ZydisDecodedInstruction *out)
+static void name_two_byte(struct decode_instruction *out)
 {
 	if (out->opcode == 0x0b)
-		out->mnemonic = ZYDIS_MNEMONIC_UD2;
+		out->mnemonic = DECODE_UD2;
 	else if (out->opcode == 0x1f)
-		out->mnemonic = ZYDIS_MNEMONIC_NOP;
+		out->mnemonic = DECODE_NOP;
 	else if ((out->opcode & 0xf0) == 0x80)
-		out->meta.category = ZYDIS_CATEGORY_COND_BR;
+		out->meta.category = DECODE_BRANCH;
 }
 
-int ZydisDecoderInit(ZydisDecoder *decoder, int machine_mode, int stack_width)
+int decode_instruction(const void *bytes, size_t count, struct decode_instruction *ret)
 {
-	decoder->machine_mode = machine_mode;
-	return machine_mode != ZYDIS_MACHINE_MODE_LONG_64 || stack_width != ZYDIS_STACK_WIDTH_64;
-}
-
-int ZydisDecoderDecodeInstruction(const ZydisDecoder *decoder, void *context, const void *buffer,
-				  size_t length, ZydisDecodedInstruction *ret)
-{
-	(void)decoder;
-	(void)context;
 	memset(ret, 0, sizeof *ret);
-	struct state s = {.bytes = buffer, .count = length, .out = ret};
+	struct state s = {.bytes = bytes, .count = count, .out = ret};
 	uint8_t follows = take_opcode(&s);
 	if (s.bad || (follows & X))
-		return 1;
+		return -1;
 	if (follows & M)
 		take_modrm(&s);
 	/* 8f is pop; with another reg it is XOP. */
-	s.bad |= ret->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && ret->opcode == 0x8f &&
+	s.bad |= ret->opcode_map == DECODE_MAP_PLAIN && ret->opcode == 0x8f &&
 		 ret->raw.modrm.reg != 0;
 	take_immediate(&s, follows);
 	ret->length = (uint8_t)s.at;
 	if (s.bad)
-		return 1;
-	if (!s.vector && ret->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
+		return -1;
+	if (!s.vector && ret->opcode_map == DECODE_MAP_PLAIN)
 		name_plain(&s, ret);
-	else if (!s.vector && ret->opcode_map == ZYDIS_OPCODE_MAP_0F)
+	else if (!s.vector && ret->opcode_map == DECODE_MAP_0F)
 		name_two_byte(ret);
 	return 0;
-}
-
-const char *ZydisMnemonicGetString(ZydisMnemonic mnemonic)
-{
-	return mnemonic == ZYDIS_MNEMONIC_JMP ? "jmp" : "branch";
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocators that speak for themselves: include/tidemark.h and heaptrack's functions."""
 import pathlib
+import signal
 
 from harness import case, run_program
+from watch import Watch
 
 MODES = {
     "pieces": "a pool on top of malloc is counted twice, or its pieces are lost",
@@ -130,3 +132,47 @@ def stub(t):
     for name in ("libheaptrack_preload.so", "libheaptrack_inject.so"):
         done = t.bare(["heaptracked", name], env={"LD_LIBRARY_PATH": str(t.build)})
         t.equal(name, (done.status, done.err), (0, ""))
+
+
+@case("heaps/threads", "named heaps and tags of several threads are mixed up or lost")
+def threads(t):
+    bare, recorded = t.bare(["pools_busy", "threads"]), t.record(["pools_busy", "threads"])
+    t.same_behaviour(bare, recorded)
+    report = t.report(None, "--by", "function", "--group", "tag")
+    t.nothing_lost(report)
+    t.functions_match(report, t.ledger())
+    tags = self_figures(report, "tags")
+    t.equal("tags", {name for name in tags if name}, {"round=even", "round=odd"})
+    t.equal("tagged", sum(row["allocations"] for name, row in tags.items() if name),
+            sum(row["allocations"] for row in t.ledger()["functions"]))
+
+
+@case("heaps/library", "a library that is loaded late, or speaks in its constructor, is not heard")
+def library(t):
+    for path in (t.target("pool_plug.so"), "pool_plug.so"):
+        t.record(["pools_busy", "plug", path], options=["--force"],
+                 env={"LD_LIBRARY_PATH": str(t.targets)})
+        heaps = self_figures(t.report(None, "--group", "heap"), "heaps")
+        t.equal(f"{path}", (heaps["plug"]["allocations"], heaps["plug"]["frees"],
+                            heaps["plug"]["unfreed_bytes"]), (50, 40, 320))
+
+
+@case("heaps/attach", "named heaps of a program that Tidemark is attached to are not seen")
+def attach(t):
+    if "attach" not in t.tool("--help").out:
+        t.skip("there is no attach")
+    with Watch(t.start([t.target("pools_busy"), "wait"]), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        tool = t.start([t.tidemark, "attach", str(watch.process.pid), "-o", t.trace])
+        with Watch(tool, t.seconds) as inside:
+            inside.wait_for("leaves the process", fd=tool.stderr.fileno())
+            watch.process.stdin.write(b"x")
+            watch.process.stdin.flush()
+            watch.wait_for("done\n")
+            tool.send_signal(signal.SIGINT)
+            tool.wait(inside.left())
+        watch.process.stdin.close()
+        t.equal("status", watch.process.wait(watch.left()), 0)
+        watch.process.stdin = None
+    heaps = self_figures(t.report(None, "--group", "heap"), "heaps")
+    t.equal("pieces", (heaps["shared"]["allocations"], heaps["shared"]["frees"]), (64, 32))

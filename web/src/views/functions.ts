@@ -67,7 +67,7 @@ export class Functions implements View {
 
 	private tools(): HTMLElement {
 		return h("div", { class: "tools" },
-			choice([["function", "functions"], ["line", "lines"], ["package", "packages"], ["module", "modules"], ["allocator", "allocators"]], state.group, (g) => go({ group: g }), "Group by"),
+			choice([["function", "functions"], ["line", "lines"], ["package", "packages"], ["module", "modules"], ["allocator", "allocators"], ["heap", "heaps"], ["tag", "tags"]], state.group, (g) => go({ group: g }), "Group by"),
 			h("input", { type: "search", placeholder: "search ( / )", value: state.search, "aria-label": "Search", onchange: (e: Event) => go({ search: (e.target as HTMLInputElement).value }, false) }),
 			h("span", { class: "muted" }, `${count(this.answer!.count)} rows`));
 	}
