@@ -12,6 +12,7 @@ struct search {
 	const struct plan_source *source;
 	struct plan_prefixes prefixes;
 	bool wants_malloc; /* some of the module's code calls another module's malloc */
+	bool nim_speaks;   /* Nim's allocator tells of itself: nim/tidemark.nims */
 	struct plan_found found;
 };
 
@@ -29,6 +30,11 @@ static void find_prefixes(const struct plan_table *table, struct plan_prefixes *
 	}
 }
 
+static bool has_name(const struct plan_table *table, const char *name)
+{
+	return memmem(table->names, table->name_bytes, name, strlen(name) + 1) != NULL;
+}
+
 static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
 		      const struct plan_candidate *candidate)
 {
@@ -44,8 +50,11 @@ static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
 	case PLAN_FAMILY_JEMALLOC:
 	case PLAN_FAMILY_MIMALLOC:
 	case PLAN_FAMILY_TCMALLOC:
-	case PLAN_FAMILY_NIM:
 	case PLAN_FAMILY_COUNT:
+		break;
+	case PLAN_FAMILY_NIM:
+		if (search->nim_speaks)
+			return false;
 		break;
 	}
 	return what & PLAN_NATIVE;
@@ -237,8 +246,10 @@ int plan_find(const struct plan_elf *elf, const struct plan_source *source,
 {
 	struct search search = {.source = source, .wants_malloc = wants_malloc(elf)};
 	int error = 0;
-	for (size_t k = 0; k < elf->table_count; k++)
+	for (size_t k = 0; k < elf->table_count; k++) {
 		find_prefixes(&elf->tables[k], &search.prefixes);
+		search.nim_speaks |= has_name(&elf->tables[k], "tidemark_nim_heap");
+	}
 	for (size_t k = 0; k < elf->table_count && !error; k++)
 		error = search_table(&search, &elf->tables[k]);
 	if (error) {
