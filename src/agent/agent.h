@@ -26,6 +26,7 @@
 #include "agent/modules.h"
 #include "wire/page.h"
 #include "wire/pool.h"
+#include "wire/site.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,6 +58,7 @@ enum {
 };
 
 struct label_table;
+struct label;
 struct lane;
 
 /* What a thread that is being made will do; `start` 0: free. */
@@ -68,6 +70,12 @@ struct agent_start {
 struct agent_slot {
 	_Atomic uintptr_t key;       /* thread pointer; 0 free */
 	_Atomic(struct lane *) lane; /* set after key */
+};
+
+/* The label of an allocator whose functions were patched; of this session if that is its number. */
+struct agent_source {
+	_Atomic uint64_t session;
+	_Atomic(struct label *) label; /* set before session */
 };
 
 /* A hash table that may lose entries but never lies: see intern.c and rows.c. */
@@ -111,9 +119,10 @@ struct agent {
 	struct agent_start starts[AGENT_STARTS]; /* atomic: claimed by whoever makes a thread */
 	struct modules *modules;                 /* set once in init; its own rules: modules.h */
 	_Atomic(struct label_table *) labels;    /* atomic: set once; label.c */
-	uint64_t session;             /* set once in init: tells this session from others */
-	_Atomic uint32_t closing;     /* atomic: threads inside dlclose */
-	_Atomic uint32_t closes;      /* atomic: how many dlcloses have ended */
+	uint64_t session; /* set once in init: tells this session from others */
+	struct agent_source sources[WIRE_SITE_SOURCES]; /* atomic: allocators that were patched */
+	_Atomic uint32_t closing;                       /* atomic: threads inside dlclose */
+	_Atomic uint32_t closes;                        /* atomic: how many dlcloses have ended */
 	_Atomic uint32_t closes_seen; /* atomic: `closes` when the module list was last right */
 	struct wire_stream nobody;    /* atomic: of lanes of a session before */
 	struct wire_page own_page;    /* where no file can be made, or none is wanted */

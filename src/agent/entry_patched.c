@@ -68,14 +68,77 @@ static inline uintptr_t call(const struct patched_frame *frame, uint64_t functio
 static inline void call_real(struct lane *lane, const struct call_site *site,
 			     struct patched_frame *frame, uint64_t function)
 {
+	const void *outer_site = lane->real_site;
 	uintptr_t outer = hook_call(lane, site);
+	lane->real_site = frame->site;
 	frame->result = call(frame, function);
 	hook_return(lane, outer);
+	lane->real_site = outer_site;
 }
 
-static inline void *block_of(const struct patched_frame *frame)
+/* The allocator's label, found once in a session; NULL: there is no room for one. */
+AGENT_COLD static struct label *find_source(struct lane *lane, const struct call_site *site,
+					    const struct wire_site *what)
 {
-	return (void *)frame->result;
+	struct agent_source *source = &agent.sources[what->source % WIRE_SITE_SOURCES];
+	hook_raise(lane, site);
+	struct label *label = label_find(lane, "[heap] ", (const char *)what->label, NULL);
+	hook_lower(lane);
+	atomic_store_explicit(&source->label, label, memory_order_relaxed);
+	/* Pairs with the acquire in source_of(). */
+	atomic_store_explicit(&source->session, agent.session, memory_order_release);
+	return label;
+}
+
+static inline struct label *source_of(struct lane *lane, const struct call_site *site,
+				      const struct wire_site *what)
+{
+	struct agent_source *source = &agent.sources[what->source % WIRE_SITE_SOURCES];
+	if (!what->source)
+		return NULL;
+	if (likely(atomic_load_explicit(&source->session, memory_order_acquire) == agent.session))
+		return atomic_load_explicit(&source->label, memory_order_relaxed);
+	return find_source(lane, site, what);
+}
+
+/* The block as the collector is to know it: a pool's may lie in another allocator's. */
+static inline void *keyed(const struct wire_site *what, const struct label *label, uintptr_t block)
+{
+	if (likely(!(what->flags & WIRE_SITE_OWN_KEY)) || !label || !block)
+		return (void *)block;
+	return (void *)((block & WIRE_ADDRESS_MASK) | (uint64_t)label->heap_key << WIRE_HEAP_SHIFT);
+}
+
+/* The event that follows is of this allocator; NULL: of none with a label. */
+static inline void set_source(struct lane *lane, struct label *label)
+{
+	struct lane_label *place = &lane->labels[LANE_HEAP];
+	lane->labelled -= place->label != NULL;
+	place->label = label;
+	lane->labelled += place->label != NULL;
+}
+
+/* After the call: the new block, or NULL. */
+static inline void note_block(struct lane *lane, const struct call_site *site,
+			      const struct patched_frame *frame, uintptr_t block, size_t bytes)
+{
+	const struct wire_site *what = frame->site;
+	struct label *label = source_of(lane, site, what);
+	if (label)
+		set_source(lane, label);
+	hook_alloc(lane, site, what->api, keyed(what, label, block), bytes, alignment_of(frame));
+	if (label)
+		set_source(lane, NULL);
+}
+
+/* Before the call: the block that ends with it. */
+static inline void note_free(struct lane *lane, const struct call_site *site,
+			     const struct wire_site *what, uintptr_t block)
+{
+	void *known = (void *)block;
+	if (unlikely(what->flags & WIRE_SITE_OWN_KEY))
+		known = keyed(what, source_of(lane, site, what), block);
+	hook_free(lane, site, what->api, known);
 }
 
 static bool patched_alloc(struct patched_frame *frame)
@@ -85,21 +148,46 @@ static bool patched_alloc(struct patched_frame *frame)
 	if (unlikely(!lane))
 		return false;
 	call_real(lane, &site, frame, frame->site->original);
-	hook_alloc(lane, &site, frame->site->api, block_of(frame), bytes_of(frame),
-		   alignment_of(frame));
+	note_block(lane, &site, frame, frame->result, bytes_of(frame));
 	return true;
 }
 
 static bool patched_free(struct patched_frame *frame)
 {
 	struct call_site site = call_site_of(frame);
-	void *block = (void *)argument(frame, frame->site->pointer, 0);
+	uintptr_t block = argument(frame, frame->site->pointer, 0);
 	struct lane *lane = block ? hook_begin(&site) : NULL;
 	if (unlikely(!lane))
 		return false;
-	hook_free(lane, &site, frame->site->api, block);
+	note_free(lane, &site, frame->site, block);
 	call_real(lane, &site, frame, frame->site->original);
 	return true;
+}
+
+/* A realloc's new block; the old one's end has been told. */
+static void note_moved(struct lane *lane, const struct call_site *site,
+		       const struct patched_frame *frame, enum hook_realloc begun,
+		       struct hook_new_block new)
+{
+	const struct wire_site *what = frame->site;
+	struct label *label = source_of(lane, site, what);
+	void *old = keyed(what, label, argument(frame, what->pointer, 0));
+	if (label)
+		set_source(lane, label);
+	new.block = keyed(what, label, (uintptr_t) new.block);
+	hook_realloc_end(lane, site, what->api, begun, old, new);
+	if (label)
+		set_source(lane, NULL);
+}
+
+static enum hook_realloc note_moving(struct lane *lane, const struct call_site *site,
+				     const struct patched_frame *frame)
+{
+	const struct wire_site *what = frame->site;
+	void *old = (void *)argument(frame, what->pointer, 0);
+	if (unlikely(what->flags & WIRE_SITE_OWN_KEY))
+		old = keyed(what, source_of(lane, site, what), (uintptr_t)old);
+	return hook_realloc_begin(lane, site, what->api, old);
 }
 
 static bool patched_realloc(struct patched_frame *frame)
@@ -109,22 +197,22 @@ static bool patched_realloc(struct patched_frame *frame)
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
 		return false;
-	void *old = (void *)argument(frame, what->pointer, 0);
+	uintptr_t old = argument(frame, what->pointer, 0);
 	size_t bytes = bytes_of(frame);
 	/* unless it returns a block: then that is a new one */
 	bool is_free = old && !bytes && (what->flags & WIRE_SITE_FREES_AT_ZERO);
 	enum hook_realloc begun = HOOK_REALLOC_UNSEEN;
 	if (is_free)
-		hook_free(lane, &site, what->api, old);
+		note_free(lane, &site, what, old);
 	else if (old)
-		begun = hook_realloc_begin(lane, &site, what->api, old);
+		begun = note_moving(lane, &site, frame);
 	call_real(lane, &site, frame, what->original);
 	if (!is_free || frame->result)
-		hook_realloc_end(
-			lane, &site, what->api, begun, old,
-			(struct hook_new_block){block_of(frame), bytes, alignment_of(frame)});
+		note_moved(
+			lane, &site, frame, begun,
+			(struct hook_new_block){(void *)frame->result, bytes, alignment_of(frame)});
 	if (what->hook == WIRE_HOOK_REALLOCF && old && !frame->result)
-		hook_free(lane, &site, what->api, old);
+		note_free(lane, &site, what, old);
 	return true;
 }
 
@@ -134,10 +222,9 @@ static bool patched_out(struct patched_frame *frame)
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
 		return false;
-	void **place = (void **)argument(frame, frame->site->pointer, 0);
+	const uintptr_t *place = (const uintptr_t *)argument(frame, frame->site->pointer, 0);
 	call_real(lane, &site, frame, frame->site->original);
-	hook_alloc(lane, &site, frame->site->api, (int)frame->result || !place ? NULL : *place,
-		   bytes_of(frame), alignment_of(frame));
+	note_block(lane, &site, frame, (int)frame->result || !place ? 0 : *place, bytes_of(frame));
 	return true;
 }
 
@@ -148,8 +235,8 @@ static bool patched_text(struct patched_frame *frame)
 	if (unlikely(!lane))
 		return false;
 	call_real(lane, &site, frame, frame->site->original);
-	hook_alloc(lane, &site, frame->site->api, block_of(frame),
-		   frame->result ? strlen(block_of(frame)) + 1 : 0, 0);
+	note_block(lane, &site, frame, frame->result,
+		   frame->result ? strlen((const char *)frame->result) + 1 : 0);
 	return true;
 }
 
@@ -165,10 +252,10 @@ static bool patched_xalloc(struct patched_frame *frame)
 	call_real(lane, &site, frame, frame->site->original);
 	if (frame->result < bytes)
 		return true;
-	enum hook_realloc begun = hook_realloc_begin(lane, &site, frame->site->api, block);
+	enum hook_realloc begun = note_moving(lane, &site, frame);
 	if (begun != HOOK_REALLOC_UNSEEN)
-		hook_realloc_end(lane, &site, frame->site->api, begun, block,
-				 (struct hook_new_block){block, bytes, alignment_of(frame)});
+		note_moved(lane, &site, frame, begun,
+			   (struct hook_new_block){block, bytes, alignment_of(frame)});
 	return true;
 }
 
@@ -189,8 +276,7 @@ static bool patched_new(struct patched_frame *frame)
 	}
 	call_real(lane, &site, frame, twin ? twin : frame->site->original);
 	lane->open_site = NULL;
-	hook_alloc(lane, &site, frame->site->api, block_of(frame), bytes_of(frame),
-		   alignment_of(frame));
+	note_block(lane, &site, frame, frame->result, bytes_of(frame));
 	return frame->result || !twin;
 }
 

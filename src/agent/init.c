@@ -15,6 +15,7 @@
 #include "agent/intern.h"
 #include "agent/memory_ops.h"
 #include "agent/page.h"
+#include "agent/patches.h"
 #include "agent/real.h"
 #include "agent/redirect.h"
 #include "agent/rendezvous.h"
@@ -25,6 +26,8 @@
 
 extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+
+enum { START_PATIENCE_S = 10, START_CLOCK = 1 }; /* CLOCK_MONOTONIC */
 
 struct agent agent;
 struct agent_fixed agent_fixed = {0};
@@ -50,6 +53,8 @@ void real_resolve(void)
 	real_prctl = elf_find_next(&scope, "prctl");
 	real_syscall = elf_find_next(&scope, "syscall");
 	agent_scope = scope;
+	if (!scope.self) /* no loader has: a tracer has brought us */
+		agent_fixed.injected = 1;
 	/* Pairs with the acquire above: two threads may both get here, with equal results. */
 	atomic_store_explicit(&agent_fixed.resolved, 1, memory_order_release);
 }
@@ -178,8 +183,10 @@ static bool begin_session(const char *session, bool forked)
 	int memory = rendezvous_call(session, forked ? WIRE_HELLO_FORKED : WIRE_HELLO_IMAGE);
 	if (memory < 0 || !rendezvous_map(memory, &agent.map) || !session_begin())
 		return false;
-	if (!forked) /* a child has its parent's slots */
+	if (!forked) { /* a child has its parent's slots and patches */
 		redirect_start(&agent_scope);
+		patches_apply();
+	}
 	atomic_store(&agent_fixed.was_on, 1);
 	/* Switched off by a signal it can be switched on by one. */
 	if (!agent.page && agent.map.options & WIRE_OPT_USR1)
@@ -253,14 +260,32 @@ static void go_on(void)
 		usr1_install();
 }
 
+/*
+ * Somebody else is at it. Where a constructor began it, there is no other thread
+ * yet; where the first allocation does, there may be, and their first blocks must
+ * not be missed. Bounded: the other may be stopped for ever.
+ */
+static bool await_start(void)
+{
+	struct sys_timespec now = {0, 0};
+	sys_clock_gettime(START_CLOCK, &now);
+	int64_t end = now.seconds + START_PATIENCE_S;
+	while (atomic_load(&agent.state) == AGENT_NEW && now.seconds < end) {
+		sys_sched_yield();
+		sys_clock_gettime(START_CLOCK, &now);
+	}
+	return atomic_load(&agent.state) == AGENT_ON;
+}
+
 AGENT_COLD bool agent_start(void)
 {
 	real_resolve();
 	uint32_t state = atomic_load(&agent.state), unlocked = 0;
 	if (state == AGENT_ON || state == AGENT_PASS)
 		return state == AGENT_ON;
-	if (!atomic_compare_exchange_strong(&agent.init_lock, &unlocked, 1))
-		return false; /* somebody is at it; or we were interrupted while at it */
+	uint32_t own = (uint32_t)sys_gettid();
+	if (!atomic_compare_exchange_strong(&agent.init_lock, &unlocked, own))
+		return unlocked != own && agent_fixed.injected && await_start();
 	state = atomic_load(&agent.state);
 	bool on = state == AGENT_ON;
 	if (state == AGENT_NEW || state == AGENT_DORMANT) {

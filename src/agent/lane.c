@@ -235,6 +235,14 @@ static struct lane *enter_exception(struct lane *lane)
 	return lane;
 }
 
+/* Is the word that the stub of a patched function has pushed still there? Then so is the call. */
+static bool is_patched_frame(const struct lane *lane)
+{
+	enum { SITE_BELOW = 16 }; /* the return address, and the site below it */
+	return lane->real_site &&
+	       *(const void *const volatile *)(lane->real_sp - SITE_BELOW) == lane->real_site;
+}
+
 /* real_sp is raised: inside the real allocator, or stale. */
 static struct lane *enter_above_real(struct lane *lane, const struct call_site *site)
 {
@@ -246,7 +254,7 @@ static struct lane *enter_above_real(struct lane *lane, const struct call_site *
 		return lane;
 	case SEEK_LOST: /* musl has no unwind information: who called, and from how far below? */
 		if (site->sp < lane->real_sp && lane->real_sp - site->sp < ALLOCATOR_STACK_BYTES &&
-		    is_allocator(site->pc))
+		    (is_allocator(site->pc) || is_patched_frame(lane)))
 			return NULL;
 		break;
 	case SEEK_NOTHING:

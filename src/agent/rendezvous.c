@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "agent/memory_ops.h"
+#include "agent/patches.h"
 #include "agent/sys.h"
 #include "base/version.h"
 
@@ -70,7 +71,8 @@ static bool say_hello(int fd, const char *token, uint32_t kind)
 				   .version = WIRE_VERSION,
 				   .agent_version = TIDEMARK_VERSION,
 				   .pid = (uint32_t)sys_getpid(),
-				   .forked = kind};
+				   .forked = kind,
+				   .glue = agent_fixed.injected ? 0 : (uintptr_t)tidemark_patched};
 	memcpy(hello.token, token, TOKEN_BYTES);
 	struct sys_iovec part = {&hello, sizeof hello};
 	struct message message = {.parts = &part, .part_count = 1};

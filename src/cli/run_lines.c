@@ -71,11 +71,6 @@ static void put_nothing_recorded(struct text *text, const struct collector_trace
 	if (trace && trace->sanitizer)
 		text_put(text, "the program is built with a sanitizer, whose allocator hides it; "
 			       "build it without -fsanitize\n");
-	else if (trace && trace->own_malloc)
-		text_put(text,
-			 "the program defines malloc itself (an allocator is linked into it), "
-			 "which hides it from this version; link the allocator as a shared "
-			 "library, or build without it\n");
 	else if (trace)
 		text_put(text, "the program made none through malloc and its kin\n");
 	else
@@ -111,8 +106,6 @@ static void put_warnings(struct text *text, const struct collector_trace *trace)
 	if (trace->names_cut)
 		text_put(text, "tidemark: note: not all names are in the trace; 'tidemark "
 			       "symbolize' adds the rest\n");
-	if (*trace->unhooked)
-		text_print(text, "tidemark: note: %s\n", trace->unhooked);
 }
 
 void run_lines_end(const struct collector_result *result, bool quiet)

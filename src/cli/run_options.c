@@ -25,6 +25,7 @@ enum {
 	OPT_NO_ADDRESSES,
 	OPT_NO_SYMBOLS,
 	OPT_EMBED_SOURCE,
+	OPT_HOOK,
 	OPT_ON_USR1,
 	OPT_DORMANT,
 	OPT_SERVE,
@@ -51,6 +52,8 @@ static const struct args_option options[] = {
 	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "leave the functions' names out of the file"},
 	{OPT_EMBED_SOURCE, 0, "embed-source", NULL,
 	 "put the text of the source lines that allocate into the file, too"},
+	{OPT_HOOK, 0, "hook", "FUNCTIONS",
+	 "also record an allocator of your own: 'alloc=get(size=1) free=put(ptr=0)'"},
 	{OPT_ON_USR1, 0, "on-usr1", "WHAT",
 	 "SIGUSR1 to the program: toggle (off, and on into a new file), rotate, none"},
 	{OPT_DORMANT, 0, "dormant", NULL,
@@ -73,7 +76,7 @@ void run_options_help(void)
 	     "stack into a trace (tidemark.<program>.<pid>.tide). Exit status, streams, signals\n"
 	     "and terminal are the program's, as without tidemark. When it is a shell script,\n"
 	     "or started by env, make, npm and the like, the program that these start is\n"
-	     "recorded. Statically linked programs cannot be recorded by this version.\n"
+	     "recorded. Statically linked programs are entered by ptrace.\n"
 	     "\n"
 	     "Each option has a variable: --time-limit is TIDEMARK_TIME_LIMIT. An option that is\n"
 	     "only there or not takes 1 or 0.\n"
@@ -118,6 +121,9 @@ static bool take_value(struct run_options *request, struct args *args, int id, c
 		return units_parse_duration(value, &run->delay_ns, &err) ? complain(&err) : true;
 	case OPT_MAX_FILE_SIZE:
 		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err) : true;
+	case OPT_HOOK:
+		run->hooks = &request->hooks;
+		return plan_hooks_add(&request->hooks, value, &err) ? complain(&err) : true;
 	case OPT_ON_USR1:
 		return take_on_usr1(run, value);
 	case OPT_DEPTH:

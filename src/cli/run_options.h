@@ -4,11 +4,13 @@
 
 #include "cli/run_serve.h"
 #include "collector/collector.h"
+#include "inject/plan_hook.h"
 
 #include <stdbool.h>
 
 struct run_options {
 	struct collector_options run;
+	struct plan_hooks hooks; /* what run.hooks points to */
 	struct run_serve page, metrics;
 	bool quiet, serve, dormant, help;
 };

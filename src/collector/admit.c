@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "collector/output.h"
+#include "collector/patching.h"
 #include "collector/procfs.h"
 
 enum { CHAIN_MAX = 64, COMMAND_BYTES_MAX = 4 * 1024 * 1024, COMMAND_SHOWN = 16 * 1024 };
@@ -239,8 +240,10 @@ static struct session_process *add_process(struct session *session, pid_t pid)
 
 struct image {
 	pid_t parent;
-	bool forked; /* no new program: a child of one that is recorded */
-	bool woken;  /* it runs already */
+	bool forked;          /* no new program: a child of one that is recorded */
+	bool woken;           /* it runs already */
+	uint64_t glue;        /* of its agent; 0: all is patched */
+	const char *unhooked; /* what could not be; NULL nothing */
 };
 
 static struct section *section_of(struct session *session, pid_t pid)
@@ -284,6 +287,7 @@ section_facts(struct session *session, struct session_process *process, const st
 		.names_fd = namer_stream(&session->namer, process->pid, options->embed_source),
 		.naming = options->naming,
 		.naming_ctx = options->ctx,
+		.unhooked = image->unhooked,
 	};
 }
 
@@ -380,19 +384,42 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 	return 0;
 }
 
-/* The new image of a process that has a recording. The descriptor is for the agent. */
-static int begin_image(struct session *session, struct session_process *process,
-		       const struct image *image, int *ret_fd, struct tm_error *err)
+/* Memory for the image, with what its agent is to patch. */
+static int make_memory(const struct session *session, pid_t pid, const struct image *image,
+		       struct patching *patching, struct shm *ret_shm, struct tm_error *err)
 {
 	struct shm_options memory = admit_memory(session);
+	*patching = (struct patching){0};
+	if (!image->glue && pid == session->launch.pid) /* entered: patched already */
+		memcpy(patching->unhooked, session->preflight.unhooked, sizeof patching->unhooked);
+	else if (!image->forked)
+		patching_new(&(struct patching_options){.pid = pid,
+							.glue = image->glue,
+							.hooks = session->options->hooks},
+			     patching);
+	memory.patches = patching->bytes;
+	memory.patches_bytes = patching->count;
+	return shm_open_new(ret_shm, &memory, err);
+}
+
+/* The new image of a process that has a recording. The descriptor is for the agent. */
+static int begin_image(struct session *session, struct session_process *process,
+		       const struct image *of, int *ret_fd, struct tm_error *err)
+{
+	struct image image = *of;
+	struct patching patching;
 	struct shm shm;
 	learn_program(process);
-	int error = shm_open_new(&shm, &memory, err);
-	if (error)
+	int error = make_memory(session, process->pid, &image, &patching, &shm, err);
+	if (error) {
+		patching_done(&patching);
 		return error;
+	}
 	int fd = dup(shm.fd);
 	shm_close_fd(&shm);
-	error = add_section(session, process, image, &shm, err);
+	image.unhooked = patching.unhooked;
+	error = add_section(session, process, &image, &shm, err);
+	patching_done(&patching);
 	if (error)
 		close(fd);
 	else
@@ -450,7 +477,8 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 	struct session_process *process = find_process(session, peer->pid);
 	struct image image = {.parent = peer->pid ? procfs_parent(peer->pid) : 0,
 			      .forked = peer->hello.forked == WIRE_HELLO_FORKED,
-			      .woken = peer->hello.forked == WIRE_HELLO_WOKEN};
+			      .woken = peer->hello.forked == WIRE_HELLO_WOKEN,
+			      .glue = peer->hello.glue};
 	/* It had switched itself off, and begins anew. */
 	if (process && image.woken) {
 		command_stop(process, "Recording ended, and began again in another file.");

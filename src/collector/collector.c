@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "collector/environment.h"
-#include "collector/own_malloc.h"
 #include "collector/procfs.h"
 #include "collector/session.h"
+#include "inject/enter.h"
 
 enum {
 	EXIT_OWN = 125, /* as env and timeout say that they failed themselves */
@@ -96,6 +96,45 @@ static void discard(struct recording *recording)
 	recording_free(recording);
 }
 
+/* The program is no loader's: goes in when it stands at its first instruction. */
+static int enter(struct session *session, struct tm_error *err)
+{
+	const struct enter_options options = {.pid = session->launch.pid,
+					      .agent_path = session->options->agent_path,
+					      .hooks = session->options->hooks};
+	if (!enter_wait(options.pid))
+		return 0; /* it has ended before: how, will be seen */
+	int error = enter_program(&options, err);
+	if (error && session->options->or_run) {
+		session->warning = *err;
+		error = 0;
+	}
+	if (error)
+		kill(options.pid, SIGKILL);
+	enter_leave(options.pid);
+	return error;
+}
+
+/* Lets the program go; *ret_failed: -errno of its exec. */
+static int release(struct session *session, enum launch_order order, int *ret_failed,
+		   struct tm_error *err)
+{
+	bool enters = session->preflight.is_static && order == LAUNCH_RECORDED;
+	int error = enters ? enter_seize(session->launch.pid, err) : 0;
+	if (error && session->options->or_run) {
+		session->warning = *err;
+		order = LAUNCH_PLAIN;
+		enters = false;
+		error = 0;
+	}
+	launch_release(&session->launch, error ? LAUNCH_CANCEL : order);
+	if (enters && !error)
+		error = enter(session, err);
+	int failed = launch_result(&session->launch);
+	*ret_failed = error ? 0 : failed;
+	return error;
+}
+
 static int start(struct session *session, int *ret_exit_status, struct tm_error *err)
 {
 	enum launch_order order;
@@ -107,16 +146,19 @@ static int start(struct session *session, int *ret_exit_status, struct tm_error 
 	if (session->first_recording && session->options->started)
 		session->options->started(session->options->ctx,
 					  recording_path(session->first_recording));
-	error = launch_go(&session->launch, order);
-	if (!error)
+	int failed = 0;
+	error = release(session, order, &failed, err);
+	if (!error && !failed)
 		return 0;
 	waitpid(session->launch.pid, NULL, 0);
 	if (session->first_recording)
 		discard(session->first_recording);
 	session->first_recording = NULL;
-	*ret_exit_status = error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-	return tm_fail(err, error, "cannot execute '%s': %s", session->preflight.path,
-		       strerror(-error));
+	if (error)
+		return error;
+	*ret_exit_status = failed == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	return tm_fail(err, failed, "cannot execute '%s': %s", session->preflight.path,
+		       strerror(-failed));
 }
 
 /* ---- after it ended ---- */
@@ -125,10 +167,10 @@ static int start(struct session *session, int *ret_exit_status, struct tm_error 
 static void explain_silence(struct collector_trace *trace)
 {
 	struct preflight facts;
-	if (preflight_check(trace->program ? trace->program : "", &facts, NULL) == PREFLIGHT_GOOD)
+	if (preflight_check(trace->program ? trace->program : "", NULL, &facts, NULL) ==
+	    PREFLIGHT_GOOD)
 		trace->sanitizer = *facts.sanitizer;
 	preflight_done(&facts);
-	trace->own_malloc = own_malloc_in(trace->program ? trace->program : "");
 }
 
 static void fill_trace(const struct session_process *process, struct collector_trace *trace)
@@ -148,7 +190,6 @@ static void fill_trace(const struct session_process *process, struct collector_t
 	trace->totals = result->totals;
 	trace->end = result->end;
 	trace->bad_events = result->bad_events;
-	memcpy(trace->unhooked, result->unhooked, sizeof trace->unhooked);
 	trace->name_warnings = result->name_warnings;
 	memcpy(trace->name_warning, result->name_warning, sizeof trace->name_warning);
 	trace->named = result->named;
@@ -251,8 +292,8 @@ static int run_plainly(struct session *session, struct tm_error *err)
 
 static int check_program(struct session *session, int *ret_exit_status, struct tm_error *err)
 {
-	enum preflight_verdict verdict =
-		preflight_check(session->options->argv[0], &session->preflight, err);
+	enum preflight_verdict verdict = preflight_check(
+		session->options->argv[0], session->options->hooks, &session->preflight, err);
 	switch (verdict) {
 	case PREFLIGHT_GOOD:
 		return 0;

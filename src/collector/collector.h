@@ -20,6 +20,8 @@
 #include <sys/types.h>
 
 /* Called once, when the trace file is open and before the program runs. */
+struct plan_hooks; /* inject/plan_hook.h */
+
 typedef void (*collector_started_fn)(void *ctx, const char *path);
 
 struct inject;
@@ -49,6 +51,7 @@ struct collector_options {
 	uint64_t delay_ns;
 	uint64_t max_file_bytes; /* 0 = no limit */
 	enum collector_usr1 on_usr1;
+	const struct plan_hooks *hooks; /* the user's own entry points; NULL none */
 	pid_t follow_pid;             /* collector_follow(): the program that started us; else 0 */
 	const char *session;          /* collector_follow(): where it will knock */
 	collector_started_fn started; /* may be NULL */
@@ -66,12 +69,10 @@ struct collector_trace {
 	struct model_totals totals; /* of the last image */
 	struct trace_end end;
 	uint64_t bad_events;
-	char unhooked[120];      /* an allocator that could not be hooked, or "" */
 	unsigned name_warnings;  /* files that could not be used for names */
 	char name_warning[512];  /* about the first of them */
 	bool named;              /* names were looked up */
 	bool names_cut;          /* not all names were looked up */
-	bool own_malloc;         /* the executable defines malloc itself */
 	bool sanitizer;          /* it is built with AddressSanitizer or one of its kin */
 	struct tm_error problem; /* code 0: none */
 };

@@ -21,7 +21,7 @@ struct extra {
 	int32_t exit_status;
 	uint32_t exit_how;  /* enum wire_exit_how */
 	bool executing;     /* an exec call was seen, and it did not come back */
-	char unhooked[120]; /* an allocator that could not be hooked, or "" */
+	char unhooked[200]; /* an allocator that could not be hooked, or "" */
 };
 
 /* One event of `words` words at `at` in shared memory; words is at most WIRE_EXTRA_WORDS_MAX. */

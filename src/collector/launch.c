@@ -103,17 +103,29 @@ int launch_fork(struct launch *launch, const struct launch_options *options, str
 	return 0;
 }
 
-int launch_go(struct launch *launch, enum launch_order order)
+void launch_release(struct launch *launch, enum launch_order order)
 {
 	char byte = (char)order;
+	/* If it was killed meanwhile, waiting for it tells. */
+	int ignored = io_write(launch->go_fd, &byte, 1);
+	(void)ignored;
+	close(launch->go_fd);
+	launch->go_fd = -1;
+}
+
+int launch_result(struct launch *launch)
+{
 	int error = 0;
 	size_t got = 0;
-	if (io_write(launch->go_fd, &byte, 1))
-		error = 0; /* it was killed meanwhile: waiting for it tells */
-	close(launch->go_fd);
 	if (io_read(launch->status_fd, &error, sizeof error, &got) || got != sizeof error)
 		error = 0;
 	close(launch->status_fd);
-	launch->go_fd = launch->status_fd = -1;
+	launch->status_fd = -1;
 	return error;
+}
+
+int launch_go(struct launch *launch, enum launch_order order)
+{
+	launch_release(launch, order);
+	return launch_result(launch);
 }

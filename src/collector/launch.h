@@ -46,5 +46,9 @@ enum launch_order { LAUNCH_RECORDED = 'r', LAUNCH_PLAIN = 'p', LAUNCH_CANCEL = '
  * for). */
 TM_MUST_CHECK int launch_go(struct launch *launch, enum launch_order order);
 
+/* The same in two steps: let it go, and later ask how the exec went. */
+void launch_release(struct launch *launch, enum launch_order order);
+TM_MUST_CHECK int launch_result(struct launch *launch);
+
 /* Executes in this process, unrecorded. Returns only on failure: -errno. */
 int launch_replace(const struct launch_options *options);

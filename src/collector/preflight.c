@@ -16,7 +16,8 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "collector/own_malloc.h"
+#include "collector/sanitizer.h"
+#include "inject/plan.h"
 
 enum {
 	SCRIPT_DEPTH = 4, /* scripts whose interpreter is a script */
@@ -132,8 +133,41 @@ static struct elf_traits read_traits(int fd, const Elf64_Ehdr *head)
 	return traits;
 }
 
+static enum preflight_verdict refuse_static(const struct preflight *ret, bool has_symbols,
+					    struct tm_error *err)
+{
+	if (!has_symbols)
+		tm_fail(err, -ENOEXEC,
+			"'%s' is statically linked and has no symbols, so its allocator cannot be "
+			"found: do not strip it (no -s), or link it dynamically; --or-run runs it "
+			"unrecorded",
+			ret->image);
+	else
+		tm_fail(err, -ENOEXEC,
+			"'%s' is statically linked and has no malloc, nor another allocator known "
+			"by name: name its functions with --hook; --or-run runs it "
+			"unrecorded",
+			ret->image);
+	return PREFLIGHT_UNRECORDABLE;
+}
+
+/* It will be entered at its first instruction: is there something to patch? */
+static enum preflight_verdict check_static(struct preflight *ret, int fd,
+					   const struct plan_hooks *hooks, struct tm_error *err)
+{
+	struct plan_source source = {.fd = fd, .what = PLAN_ALL, .hooks = hooks};
+	struct plan *plan = NULL;
+	if (plan_new(&source, &plan, NULL))
+		return refuse_static(ret, false, err);
+	ret->is_static = true;
+	bool found = plan->entry_count > 0, has_symbols = plan->has_symbols;
+	patching_refuse_all(ret->unhooked, plan, hooks, plan->hooks_found);
+	plan_free(plan);
+	return found ? PREFLIGHT_GOOD : refuse_static(ret, has_symbols, err);
+}
+
 static enum preflight_verdict check_elf(struct preflight *ret, int fd, const void *bytes,
-					struct tm_error *err)
+					const struct plan_hooks *hooks, struct tm_error *err)
 {
 	Elf64_Ehdr head;
 	memcpy(&head, bytes, sizeof head);
@@ -154,14 +188,6 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 			ret->image);
 		return PREFLIGHT_UNRECORDABLE;
 	}
-	if (!traits.interpreter) {
-		tm_fail(err, -ENOEXEC,
-			"'%s' is statically linked, so the agent cannot be loaded into it: link it "
-			"dynamically (without -static) to record it, or use --or-run to run it "
-			"unrecorded",
-			ret->image);
-		return PREFLIGHT_UNRECORDABLE;
-	}
 	if (gains_rights(ret->image, fd)) {
 		tm_fail(err, -EPERM,
 			"'%s' is setuid, setgid or has file capabilities, so the loader refuses "
@@ -170,7 +196,9 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 			ret->image);
 		return PREFLIGHT_UNRECORDABLE;
 	}
-	own_malloc_sanitizer(fd, ret->sanitizer, sizeof ret->sanitizer);
+	if (!traits.interpreter)
+		return check_static(ret, fd, hooks, err);
+	sanitizer_find(fd, ret->sanitizer, sizeof ret->sanitizer);
 	return PREFLIGHT_GOOD;
 }
 
@@ -184,10 +212,11 @@ static char *interpreter(char *line)
 	return *line ? tm_strdup(line) : NULL;
 }
 
-static enum preflight_verdict check_file(struct preflight *ret, int depth, struct tm_error *err);
+static enum preflight_verdict check_file(struct preflight *ret, int depth,
+					 const struct plan_hooks *hooks, struct tm_error *err);
 
 static enum preflight_verdict check_script(struct preflight *ret, char *interpreter_path, int depth,
-					   struct tm_error *err)
+					   const struct plan_hooks *hooks, struct tm_error *err)
 {
 	if (!interpreter_path || depth == SCRIPT_DEPTH) {
 		tm_free(interpreter_path);
@@ -205,10 +234,11 @@ static enum preflight_verdict check_script(struct preflight *ret, char *interpre
 	tm_free(ret->image);
 	ret->image = interpreter_path;
 	ret->script = true;
-	return check_file(ret, depth + 1, err);
+	return check_file(ret, depth + 1, hooks, err);
 }
 
-static enum preflight_verdict check_file(struct preflight *ret, int depth, struct tm_error *err)
+static enum preflight_verdict check_file(struct preflight *ret, int depth,
+					 const struct plan_hooks *hooks, struct tm_error *err)
 {
 	char head[HEAD_BYTES + 1];
 	size_t got = 0;
@@ -220,24 +250,24 @@ static enum preflight_verdict check_file(struct preflight *ret, int depth, struc
 	head[got] = '\0';
 	enum preflight_verdict verdict = PREFLIGHT_GOOD;
 	if (!error && got >= sizeof(Elf64_Ehdr) && memcmp(head, ELFMAG, SELFMAG) == 0)
-		verdict = check_elf(ret, fd, head, err);
+		verdict = check_elf(ret, fd, head, hooks, err);
 	else if (!error && got >= 2 && head[0] == '#' && head[1] == '!')
-		verdict = check_script(ret, interpreter(head), depth, err);
+		verdict = check_script(ret, interpreter(head), depth, hooks, err);
 	else if (!error) /* as a shell does with what the kernel does not know */
-		verdict = check_script(ret, tm_strdup("/bin/sh"), depth, err);
+		verdict = check_script(ret, tm_strdup("/bin/sh"), depth, hooks, err);
 	close(fd);
 	return verdict;
 }
 
-enum preflight_verdict preflight_check(const char *program, struct preflight *ret,
-				       struct tm_error *err)
+enum preflight_verdict preflight_check(const char *program, const struct plan_hooks *hooks,
+				       struct preflight *ret, struct tm_error *err)
 {
 	*ret = (struct preflight){0};
 	enum preflight_verdict verdict = find(program, &ret->path, err);
 	if (verdict != PREFLIGHT_GOOD)
 		return verdict;
 	ret->image = tm_strdup(ret->path);
-	return ret->image ? check_file(ret, 0, err) : PREFLIGHT_GOOD;
+	return ret->image ? check_file(ret, 0, hooks, err) : PREFLIGHT_GOOD;
 }
 
 void preflight_done(struct preflight *preflight)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -32,6 +33,9 @@ static int fill_texts(struct section *section, const struct section_options *opt
 	section->command = tm_strdup(options->command ? options->command : "");
 	section->folder = tm_strdup(options->folder ? options->folder : "");
 	section->extra.folder = section->folder;
+	if (options->unhooked)
+		snprintf(section->extra.unhooked, sizeof section->extra.unhooked, "%s",
+			 options->unhooked);
 	section->options.program = section->program;
 	section->options.command = section->command;
 	section->start_unix_ns = clock_wall_ns();
@@ -243,7 +247,6 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	result->bad_events =
 		section->feed.bad_events + section->cursors.bad + section->feed.stacks.bad_nodes;
 	result->agent_ready = atomic_load(&control->agent_ready);
-	memcpy(result->unhooked, section->extra.unhooked, sizeof result->unhooked);
 	result->end = (struct trace_end){
 		.cause = section->how.cause,
 		.status = section->how.status,
@@ -269,7 +272,9 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	/* The writer keeps its first error; asking costs nothing. */
 	else if (trace_writer_tick(writer) == -ENOSPC)
 		result->end.cause = TRACE_END_DISK_FULL;
-	strncpy(result->end.note, choose_note(section, &result->end), sizeof result->end.note - 1);
+	const char *note = choose_note(section, &result->end), *unhooked = section->extra.unhooked;
+	snprintf(result->end.note, sizeof result->end.note, "%s%s%s%s", note,
+		 *note && *unhooked ? " " : "", unhooked, *unhooked ? "." : "");
 }
 
 /* Samples miss the peak; the kernel does not, but it does not tell when. */

@@ -34,6 +34,7 @@ struct section_options {
 	int usr1_fd;                 /* an eventfd, told of SIGUSR1s to the program; 0 none */
 	bool follow_forks;           /* children that fork begin with what is live here */
 	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
+	const char *unhooked;        /* what could not be hooked, copied; NULL or "" nothing */
 };
 
 /* Takes shm over (also on failure). */
@@ -94,7 +95,6 @@ struct section_result {
 	struct model_totals totals;
 	struct trace_end end;
 	uint64_t bad_events, agent_ready;
-	char unhooked[120];
 	unsigned name_warnings; /* files that could not be used for names */
 	char name_warning[512]; /* about the first of them */
 	bool named;             /* names were looked up */

@@ -94,6 +94,7 @@ static int lay_out(struct shm *shm, const struct shm_options *options, struct tm
 		.node_count = options->node_count ? options->node_count : WIRE_NODE_COUNT,
 		.depth = options->depth ? options->depth : WIRE_DEPTH_MAX,
 		.options = options->options,
+		.patches_bytes = options->patches_bytes,
 	};
 	int error = fit_limits(&control, err);
 	if (error) {
@@ -108,6 +109,8 @@ static int lay_out(struct shm *shm, const struct shm_options *options, struct tm
 		shm_close(shm);
 		return tm_fail(err, -EINVAL, "the layout of the shared memory is not valid");
 	}
+	if (options->patches_bytes)
+		memcpy(shm->map.patches, options->patches, options->patches_bytes);
 	struct wire_control *shared = shm->map.control;
 	atomic_store_explicit(&shared->nodes_next, 1, memory_order_relaxed);
 	atomic_store_explicit(&shared->thread_serial, 1, memory_order_relaxed);

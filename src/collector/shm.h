@@ -13,6 +13,8 @@ struct shm_options {
 	uint32_t options;                               /* WIRE_OPT_* */
 	uint32_t state;                                 /* enum wire_state to begin with */
 	uint32_t chunk_count, stream_count, node_count; /* 0 = defaults */
+	const void *patches; /* struct wire_patches and what follows, copied; NULL none */
+	uint64_t patches_bytes;
 };
 
 struct shm {

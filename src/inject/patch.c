@@ -2,22 +2,27 @@
 #include "inject/patch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 
 /*
- * The island:   glue pointer | sites | per entry: pointer to the site, stub, copy
+ * The island:   glue pointer | sites | per entry: pointer to the site, stub, copy, label
  */
 enum {
 	PAGE_BYTES = 4096,
 	GLUE_BYTES = 8,
-	STUB_BYTES = 12,                                     /* push, jmp: 6 bytes each */
-	SLOT_BYTES = 8 + STUB_BYTES + RELOC_COPY_BYTES + 12, /* a multiple of 16 */
+	STUB_BYTES = 12,  /* push, jmp: 6 bytes each */
+	LABEL_BYTES = 76, /* longer names of allocators are cut */
+	LABEL_AT = 8 + STUB_BYTES + RELOC_COPY_BYTES,
+	SLOT_BYTES = LABEL_AT + LABEL_BYTES, /* a multiple of 16 */
 	REACH_MARGIN = 1 << 20,
 	LOWEST = 0x10000, /* what mmap_min_addr may forbid */
 };
 #define REACH ((uint64_t)INT32_MAX - REACH_MARGIN)
+
+_Static_assert(SLOT_BYTES % 16 == 0, "stubs are aligned");
 
 static size_t sites_bytes(const struct plan *plan)
 {
@@ -132,6 +137,10 @@ static void put_sites(struct patch_set *set, struct plan *plan)
 		struct plan_entry *entry = &plan->entries[i];
 		entry->site.original = set->patches[i].copy;
 		entry->site.twin = entry->twin == PLAN_NO_TWIN ? 0 : set->patches[entry->twin].copy;
+		size_t label = slot_offset(plan, i) + LABEL_AT;
+		entry->site.label = entry->site.source ? set->address + label : 0;
+		if (entry->site.source)
+			snprintf((char *)set->island + label, LABEL_BYTES, "%s", entry->allocator);
 		memcpy(set->island + GLUE_BYTES + i * sizeof entry->site, &entry->site,
 		       sizeof entry->site);
 	}

@@ -114,6 +114,30 @@ static const char *flaw_text(enum plan_flaw flaw)
 	return "";
 }
 
+/*
+ * Whose block it is: the name goes with the event. Plain malloc needs none. A
+ * pool may have its memory from another allocator, so that the same address is
+ * known twice.
+ */
+static void name_source(const struct making *making, const struct plan_candidate *candidate,
+			enum plan_family family, struct plan_entry *entry)
+{
+	static const uint8_t sources[PLAN_FAMILY_COUNT] = {
+		[PLAN_FAMILY_JEMALLOC] = 1, [PLAN_FAMILY_MIMALLOC] = 2, [PLAN_FAMILY_TCMALLOC] = 3,
+		[PLAN_FAMILY_NIM] = 4,      [PLAN_FAMILY_CUSTOM] = 5,
+	};
+	entry->allocator = plan_family_name(family);
+	entry->site.source = sources[family];
+	if (family == PLAN_FAMILY_CUSTOM || family == PLAN_FAMILY_NIM)
+		entry->site.flags |= WIRE_SITE_OWN_KEY;
+	if (candidate->hook != PLAN_NO_HOOK) {
+		const struct plan_hook *hook = &making->source->hooks->list[candidate->hook];
+		entry->allocator = hook->allocator;
+		entry->site.source = (uint8_t)(entry->site.source + hook->list);
+	}
+}
+_Static_assert(5 + PLAN_ALLOCATORS_MAX <= WIRE_SITE_SOURCES, "each list has a number");
+
 static void add_entry(struct making *making, const struct plan_candidate *candidate, bool jemalloc)
 {
 	struct plan *plan = making->plan;
@@ -135,10 +159,8 @@ static void add_entry(struct making *making, const struct plan_candidate *candid
 		family = PLAN_FAMILY_JEMALLOC;
 		entry->site.api = WIRE_API_JEMALLOC;
 	}
+	name_source(making, candidate, family, entry);
 	entry->name = candidate->name;
-	entry->allocator = candidate->hook == PLAN_NO_HOOK
-				   ? plan_family_name(family)
-				   : making->source->hooks->list[candidate->hook].allocator;
 	entry->twin = PLAN_NO_TWIN;
 	plan->entry_count++;
 }

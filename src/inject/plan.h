@@ -77,5 +77,11 @@ struct plan {
  */
 TM_MUST_CHECK int plan_new(const struct plan_source *source, struct plan **ret_plan,
 			   struct tm_error *err);
+/*
+ * The bias of a module whose file is mapped with execution rights at `start` from
+ * `offset` on. -ENOEXEC: no segment of the file belongs there.
+ */
+TM_MUST_CHECK int plan_bias(int fd, uint64_t start, uint64_t offset, uint64_t *ret_bias);
+
 /* Accepts NULL, returns NULL. */
 struct plan *plan_free(struct plan *plan);

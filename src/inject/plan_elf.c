@@ -6,10 +6,12 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "inject/plan.h"
 
 enum {
 	SECTIONS_MAX = 65536,
 	HEADERS_MAX = 1024,
+	PAGE_BYTES = 4096,
 	TABLE_BYTES_MAX = 1 << 30,
 };
 
@@ -71,20 +73,48 @@ static void read_tables(struct plan_elf *elf, const Elf64_Ehdr *head)
 	tm_free(sections);
 }
 
+static int read_headers(int fd, Elf64_Ehdr *ret_head, Elf64_Phdr **ret_headers,
+			struct tm_error *err)
+{
+	size_t got = 0;
+	int error = io_pread(fd, ret_head, sizeof *ret_head, 0, &got);
+	if (error)
+		return tm_fail(err, error, "cannot be read: %s", strerror(-error));
+	if (got != sizeof *ret_head || !is_ours(ret_head))
+		return tm_fail(err, -ENOEXEC, "is not an x86-64 ELF file");
+	*ret_headers = read_bytes(fd, ret_head->e_phoff, ret_head->e_phnum * sizeof(Elf64_Phdr),
+				  HEADERS_MAX * sizeof(Elf64_Phdr));
+	return *ret_headers ? 0 : tm_fail(err, -ENOEXEC, "has no readable program headers");
+}
+
+int plan_bias(int fd, uint64_t start, uint64_t offset, uint64_t *ret_bias)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr *headers = NULL;
+	int error = read_headers(fd, &head, &headers, NULL);
+	if (error)
+		return error;
+	error = -ENOEXEC;
+	for (size_t i = 0; error && i < head.e_phnum; i++) {
+		const Elf64_Phdr *header = &headers[i];
+		if (header->p_type != PT_LOAD || !(header->p_flags & PF_X) ||
+		    offset > header->p_offset || header->p_offset - offset >= PAGE_BYTES)
+			continue;
+		*ret_bias = start + (header->p_offset - offset) - header->p_vaddr;
+		error = 0;
+	}
+	tm_free(headers);
+	return error;
+}
+
 int plan_elf_open(int fd, struct plan_elf *ret_elf, struct tm_error *err)
 {
 	Elf64_Ehdr head;
-	size_t got = 0;
-	int error = io_pread(fd, &head, sizeof head, 0, &got);
+	struct plan_elf elf = {.fd = fd};
+	int error = read_headers(fd, &head, &elf.headers, err);
 	if (error)
-		return tm_fail(err, error, "cannot be read: %s", strerror(-error));
-	if (got != sizeof head || !is_ours(&head))
-		return tm_fail(err, -ENOEXEC, "is not an x86-64 ELF file");
-	struct plan_elf elf = {.fd = fd, .header_count = head.e_phnum};
-	elf.headers = read_bytes(fd, head.e_phoff, head.e_phnum * sizeof(Elf64_Phdr),
-				 HEADERS_MAX * sizeof(Elf64_Phdr));
-	if (!elf.headers)
-		return tm_fail(err, -ENOEXEC, "has no readable program headers");
+		return error;
+	elf.header_count = head.e_phnum;
 	read_tables(&elf, &head);
 	*ret_elf = elf;
 	return 0;

@@ -2,6 +2,7 @@
 #include "inject/plan_find.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,25 @@ struct search {
 	struct plan_found found;
 };
 
+static bool has_name(const struct plan_table *table, const char *prefix, size_t prefix_bytes,
+		     const char *rest)
+{
+	char name[PLAN_PREFIX_BYTES + 16];
+	if (prefix_bytes >= PLAN_PREFIX_BYTES)
+		return false;
+	int bytes = snprintf(name, sizeof name, "%.*s%s", (int)prefix_bytes, prefix, rest);
+	return memmem(table->names, table->name_bytes, name, (size_t)bytes + 1) != NULL;
+}
+
+/* Others have functions that end so: jemalloc has these, too. */
+static bool is_jemalloc(const struct plan_table *table, const char *name)
+{
+	size_t prefix_bytes = strlen(name) - strlen("mallocx");
+	return has_name(table, name, prefix_bytes, "dallocx") &&
+	       has_name(table, name, prefix_bytes, "sdallocx") &&
+	       has_name(table, name, prefix_bytes, "mallctl");
+}
+
 /* Names are searched as bytes: a prefix shows itself without a walk over all symbols. */
 static void find_prefixes(const struct plan_table *table, struct plan_prefixes *prefixes)
 {
@@ -25,7 +45,8 @@ static void find_prefixes(const struct plan_table *table, struct plan_prefixes *
 		const char *start = at;
 		while (start > table->names && start[-1])
 			start--;
-		plan_prefixes_add(prefixes, start);
+		if (is_jemalloc(table, start))
+			plan_prefixes_add(prefixes, start);
 		at += sizeof last;
 	}
 }

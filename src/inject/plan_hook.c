@@ -164,6 +164,7 @@ static int read_list(struct cursor *cursor, struct plan_hooks *hooks)
 		return wrong(cursor, cursor->at, "a function, such as alloc=my_alloc(size=0),");
 	for (size_t i = first; i < hooks->count; i++) {
 		hooks->list[i].allocator = name ? name : hooks->list[first].name.name;
+		hooks->list[i].list = (uint8_t)hooks->text_count;
 		allocates |= hooks->list[i].name.site.hook != WIRE_HOOK_FREE;
 	}
 	return allocates ? 0 : wrong(cursor, cursor->at, "a function that allocates (alloc=)");

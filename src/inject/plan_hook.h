@@ -19,12 +19,13 @@
 
 enum {
 	PLAN_HOOKS_MAX = 64,      /* functions in all lists */
-	PLAN_ALLOCATORS_MAX = 16, /* lists */
+	PLAN_ALLOCATORS_MAX = 10, /* lists */
 };
 
 struct plan_hook {
 	struct plan_name name; /* its name is owned by the list */
 	const char *allocator;
+	uint8_t list; /* from 0 */
 };
 
 struct plan_hooks {

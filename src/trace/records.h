@@ -312,7 +312,7 @@ struct trace_end {
 	uint64_t events_not_stored; /* file limit or full disk: counted in the aggregates only */
 	uint64_t paused_births;     /* blocks allocated in pauses: not recorded */
 	uint64_t freed_paused;      /* of freed_older: frees of such blocks */
-	char note[200];             /* a sentence for the user, or "" */
+	char note[400];             /* sentences for the user, or "" */
 	/* Of imports, borrowed: sentences about the file, one per line; lines of leak suppressions
 	 * that it carries. NULL none. */
 	const char *facts, *suppressions;

@@ -20,6 +20,8 @@ struct wire_map {
 	struct wire_stream *streams;
 	struct wire_chunk *chunks;
 	struct wire_node *nodes; /* [0] unused: ids count from 1, node id n is nodes[n] */
+	uint8_t *patches;        /* struct wire_patches */
+	uint64_t patches_bytes;
 	uint32_t stream_count;
 	uint32_t chunk_count;
 	uint32_t node_count;
@@ -39,6 +41,8 @@ static inline uint64_t wire_layout(struct wire_control *control)
 	control->nodes_offset = at;
 	at += ((uint64_t)control->node_count + 1) * sizeof(struct wire_node);
 	at = (at + WIRE_PAGE_BYTES - 1) & ~(uint64_t)(WIRE_PAGE_BYTES - 1);
+	control->patches_offset = at;
+	at += (control->patches_bytes + WIRE_PAGE_BYTES - 1) & ~(uint64_t)(WIRE_PAGE_BYTES - 1);
 	control->total_bytes = at;
 	return at;
 }
@@ -50,20 +54,25 @@ static inline int wire_map_init(struct wire_map *map, void *base, uint64_t bytes
 	struct wire_control *shared = base;
 	struct wire_control expect = {.stream_count = shared->stream_count,
 				      .chunk_count = shared->chunk_count,
-				      .node_count = shared->node_count};
+				      .node_count = shared->node_count,
+				      .patches_bytes = shared->patches_bytes};
 	if (shared->magic != WIRE_MAGIC || shared->version != WIRE_VERSION)
 		return -1;
 	if (!expect.stream_count || expect.stream_count > 1u << 20 || !expect.chunk_count ||
-	    expect.chunk_count > 1u << 20 || !expect.node_count || expect.node_count > 1u << 30)
+	    expect.chunk_count > 1u << 20 || !expect.node_count || expect.node_count > 1u << 30 ||
+	    expect.patches_bytes > 1u << 30)
 		return -1;
 	if (wire_layout(&expect) > bytes || expect.streams_offset != shared->streams_offset ||
 	    expect.chunks_offset != shared->chunks_offset ||
-	    expect.nodes_offset != shared->nodes_offset)
+	    expect.nodes_offset != shared->nodes_offset ||
+	    expect.patches_offset != shared->patches_offset)
 		return -1;
 	map->control = shared;
 	map->streams = (struct wire_stream *)((char *)base + expect.streams_offset);
 	map->chunks = (struct wire_chunk *)((char *)base + expect.chunks_offset);
 	map->nodes = (struct wire_node *)((char *)base + expect.nodes_offset);
+	map->patches = (uint8_t *)base + expect.patches_offset;
+	map->patches_bytes = expect.patches_bytes;
 	map->stream_count = expect.stream_count;
 	map->chunk_count = expect.chunk_count;
 	map->node_count = expect.node_count;

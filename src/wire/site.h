@@ -34,6 +34,9 @@ enum {
 	WIRE_SITE_NO_ARGUMENT = 255,
 	WIRE_SITE_JEMALLOC_FLAGS = 1u << 0, /* `alignment` is mallocx's flags */
 	WIRE_SITE_FREES_AT_ZERO = 1u << 1,  /* realloc to 0 bytes is a free */
+	WIRE_SITE_OWN_KEY = 1u << 2,        /* a pool: its blocks may lie in those of another */
+	WIRE_SITE_SOURCES = 16,             /* allocators with a label; numbers from 1 */
+	WIRE_PATCH_BYTES = 5,
 };
 
 struct wire_site {
@@ -46,7 +49,32 @@ struct wire_site {
 	uint8_t alignment; /* ... the alignment */
 	uint8_t pointer;   /* ... the block that ends, or where to store the new one */
 	uint8_t flags;     /* WIRE_SITE_* */
-	uint8_t source;    /* which allocator of the process (plan.h); 0 the first */
-	uint64_t reserved;
+	uint8_t source;    /* number of the allocator, if it has a label; 0: none */
+	uint64_t label;    /* its name, NUL-terminated, in the island */
 };
 _Static_assert(sizeof(struct wire_site) == 32, "site layout");
+
+/*
+ * Patches that the agent carries out itself, in its constructor, while the
+ * process has one thread: where nobody may trace it. One block of bytes, each
+ * part a multiple of 8 bytes:
+ *
+ *	wire_patches, then for each island: wire_island, its wire_patch list, its bytes
+ */
+struct wire_patches {
+	uint32_t islands;
+	uint32_t reserved;
+};
+
+struct wire_island {
+	uint64_t address; /* whole pages */
+	uint64_t bytes;
+	uint32_t patches;
+	uint32_t reserved;
+};
+
+struct wire_patch {
+	uint64_t address;
+	uint8_t old[8]; /* what must be there; 5 bytes */
+	uint8_t new[8];
+};

@@ -7,6 +7,7 @@
  *   control.streams_offset  stream records      struct wire_stream [stream_count]
  *   control.chunks_offset   chunk pool          struct wire_chunk  [chunk_count]
  *   control.nodes_offset    stack nodes         struct wire_node   [node_count]
+ *   control.patches_offset  what to patch       struct wire_patches (site.h), if any
  *
  * Words used below:
  *   stream  the sequence of events of one thread (or of signal handlers that
@@ -83,7 +84,9 @@ struct wire_control {
 	uint32_t depth;   /* frames kept, 1..WIRE_DEPTH_MAX */
 	uint32_t options; /* WIRE_OPT_* */
 	uint32_t reserved0;
-	uint8_t pad0[128 - 88];
+	uint64_t patches_offset; /* struct wire_patches (site.h) */
+	uint64_t patches_bytes;  /* 0: none */
+	uint8_t pad0[128 - 104];
 
 	/* Collector -> agent. */
 	_Atomic uint32_t state; /* enum wire_state */
@@ -338,6 +341,7 @@ struct wire_hello {
 	char token[32];
 	uint32_t pid;    /* as the target sees itself; the collector prefers SO_PEERCRED */
 	uint32_t forked; /* enum wire_hello_kind */
+	uint64_t glue;   /* where stubs of patched functions jump to (site.h); 0: all is patched */
 };
 enum wire_hello_kind {
 	WIRE_HELLO_IMAGE = 0, /* a program has just been started */

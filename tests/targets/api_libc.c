@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <malloc.h>
 
+extern void *pvalloc(size_t bytes) __attribute__((weak));
 extern void cfree(void *block) __attribute__((weak));
 extern void free_sized(void *block, size_t bytes) __attribute__((weak));
 extern void free_aligned_sized(void *block, size_t alignment, size_t bytes) __attribute__((weak));
@@ -193,6 +194,8 @@ static void mode_valloc(void)
 
 static void mode_pvalloc(void)
 {
+	if (!pvalloc)
+		_exit(77);
 	mix(by_pvalloc, &by_pvalloc_site, 1, plain_free);
 }
 

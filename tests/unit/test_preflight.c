@@ -46,7 +46,7 @@ static void check(const char *program, enum preflight_verdict want, const char *
 {
 	struct preflight facts;
 	struct tm_error err = {0};
-	CHECK_EQ_U64(preflight_check(program, &facts, &err), want);
+	CHECK_EQ_U64(preflight_check(program, NULL, &facts, &err), want);
 	if (word)
 		CHECK_HAS(err.text, word);
 	preflight_done(&facts);
@@ -58,7 +58,7 @@ static void finds_as_a_shell_does(void)
 	struct tm_error err = {0};
 	enter_folder();
 	setenv("PATH", "/nowhere::/bin:/usr/bin", 1);
-	REQUIRE(preflight_check("sh", &facts, &err) == PREFLIGHT_GOOD);
+	REQUIRE(preflight_check("sh", NULL, &facts, &err) == PREFLIGHT_GOOD);
 	CHECK(!facts.script);
 	CHECK_HAS(facts.path, "/sh");
 	preflight_done(&facts);
@@ -90,14 +90,14 @@ static void looks_behind_scripts(void)
 	struct preflight facts;
 	enter_folder();
 	make_script("a", "#! /bin/sh -e\necho\n", 0700);
-	REQUIRE(preflight_check("./a", &facts, NULL) == PREFLIGHT_GOOD);
+	REQUIRE(preflight_check("./a", NULL, &facts, NULL) == PREFLIGHT_GOOD);
 	CHECK(facts.script);
 	CHECK_STR(facts.image, "/bin/sh");
 	CHECK_STR(facts.path, "./a");
 	preflight_done(&facts);
 	/* Without #! a shell takes it. */
 	make_script("b", "echo\n", 0700);
-	REQUIRE(preflight_check("./b", &facts, NULL) == PREFLIGHT_GOOD);
+	REQUIRE(preflight_check("./b", NULL, &facts, NULL) == PREFLIGHT_GOOD);
 	CHECK_STR(facts.image, "/bin/sh");
 	preflight_done(&facts);
 	char loop[sizeof folder + 16];

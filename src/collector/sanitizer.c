@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/own_malloc.h"
+#include "collector/sanitizer.h"
 
 #include <elf.h>
-#include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "base/memory.h"
@@ -36,7 +35,6 @@ static bool defines(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, 
 	char *names = symbols ? read_section(fd, strings, &string_bytes) : NULL;
 	for (size_t i = 0; names && !found && i < table_bytes / sizeof *symbols; i++) {
 		const Elf64_Sym *symbol = &symbols[i];
-		/* Global only: a static function of that name hides nothing. */
 		found = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
 			ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
 			symbol->st_shndx != SHN_UNDEF && symbol->st_name < string_bytes &&
@@ -47,8 +45,8 @@ static bool defines(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, 
 	return found;
 }
 
-static void find_sanitizer(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings,
-			   char *ret_name, size_t name_bytes)
+static void find_library(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, char *ret_name,
+			 size_t name_bytes)
 {
 	static const char *const libraries[] = {"libasan.so", "libclang_rt.asan"};
 	size_t table_bytes = 0, string_bytes = 0;
@@ -84,7 +82,7 @@ static Elf64_Shdr *read_headers(int fd, size_t *ret_count)
 	return sections;
 }
 
-void own_malloc_sanitizer(int fd, char *ret_name, size_t name_bytes)
+void sanitizer_find(int fd, char *ret_name, size_t name_bytes)
 {
 	size_t count = 0;
 	Elf64_Shdr *sections = read_headers(fd, &count);
@@ -96,23 +94,7 @@ void own_malloc_sanitizer(int fd, char *ret_name, size_t name_bytes)
 					   "__asan_default_options");
 	for (size_t i = 0; insists && i < count; i++)
 		if (sections[i].sh_type == SHT_DYNAMIC && sections[i].sh_link < count)
-			find_sanitizer(fd, &sections[i], &sections[sections[i].sh_link], ret_name,
-				       name_bytes);
+			find_library(fd, &sections[i], &sections[sections[i].sh_link], ret_name,
+				     name_bytes);
 	tm_free(sections);
-}
-
-bool own_malloc_in(const char *path)
-{
-	size_t count = 0;
-	bool found = false;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	Elf64_Shdr *sections = fd < 0 ? NULL : read_headers(fd, &count);
-	for (size_t i = 0; sections && i < count && !found; i++)
-		if ((sections[i].sh_type == SHT_DYNSYM || sections[i].sh_type == SHT_SYMTAB) &&
-		    sections[i].sh_link < count)
-			found = defines(fd, &sections[i], &sections[sections[i].sh_link], "malloc");
-	tm_free(sections);
-	if (fd >= 0)
-		close(fd);
-	return found;
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the agent of a new process is to patch, because LD_PRELOAD does not reach
+ * it: an allocator that is linked into the program or hidden in a library, and
+ * what the user named with --hook. Needs no right to trace: the agent does the
+ * patching, in its constructor, while its process has one thread and waits for
+ * our answer.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "inject/plan_hook.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct plan;
+
+enum { PATCHING_UNHOOKED_BYTES = 200 };
+
+struct patching {
+	void *bytes; /* struct wire_patches and what follows, for the session's memory; NULL none */
+	size_t count;
+	char unhooked[PATCHING_UNHOOKED_BYTES]; /* a sentence: what could not be hooked; or "" */
+};
+
+struct patching_options {
+	pid_t pid;
+	uint64_t glue; /* as the agent said */
+	const struct plan_hooks *hooks;
+};
+
+/* Never fails: what cannot be is told in unhooked. Reads files; 1 to 20 ms. */
+void patching_new(const struct patching_options *options, struct patching *ret);
+void patching_done(struct patching *patching);
+
+/* The same for all that a plan refuses and, if hooks is given, for those of its functions that are
+ * not found. */
+void patching_refuse_all(char unhooked[PATCHING_UNHOOKED_BYTES], const struct plan *plan,
+			 const struct plan_hooks *hooks, uint64_t hooks_found);
+
+/* Appends "NAME (reason)" to a sentence about what is not hooked. */
+void patching_refuse(char unhooked[PATCHING_UNHOOKED_BYTES], const char *name, const char *reason);

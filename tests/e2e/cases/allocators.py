@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocators that no preloaded library stands in front of: in static programs, linked into the
+program, under other names, and of the program's own."""
+from harness import case, run_program
+
+HOOKS = ("alloc=region_get(size=1) alloc=region_many(count=1,size=2) "
+         "realloc=region_grow(ptr=1,size=2) alloc=region_out(out=1,size=2) free=region_put(ptr=1)")
+KINDS = {"static": "a static program", "static_pie": "a static position-independent program",
+         "static_musl": "a static program of musl"}
+LIBC = ["malloc", "calloc", "realloc", "realloc_zero", "posix_memalign", "aligned_alloc",
+        "memalign", "errno"]
+NEW = ["new", "new_array", "new_nothrow", "new_aligned", "new_expression", "bad_alloc"]
+THREADS = ["race", "cross"]
+
+
+def add(name, loses, command, **how):
+    def run(t):
+        t.target(command[0])  # or skip
+        t.compare(command, alone=False, **how)
+    case(name, loses)(run)
+
+
+for kind, words in KINDS.items():
+    musl = kind == "static_musl"
+    # musl's own code has no unwind table: a stack that ends there ends early.
+    for mode in LIBC:
+        if musl and mode == "realloc_zero":
+            continue  # its own count is of what glibc does there
+        add(f"allocators/{kind}_{mode}", f"{words} that uses {mode} is counted wrongly",
+            [f"api_libc_{kind}", mode], whole=not musl)
+    if not musl:
+        for mode in NEW:
+            add(f"allocators/{kind}_{mode}", f"{words} in C++ that uses {mode} is counted wrongly",
+                [f"api_new_{kind}", mode])
+    for mode in THREADS:
+        add(f"allocators/{kind}_threads_{mode}", f"{words} with threads is counted wrongly",
+            [f"threads_{kind}", mode], whole=False, stacks=False)
+
+
+for library in ("jemalloc", "tcmalloc", "mimalloc"):
+    for kind, words in (("", "linked into"), ("_static", "in a static")):
+        add(f"allocators/{library}_in{kind}", f"{library} {words} program is missed or counted twice",
+            [f"api_{library}_in{kind}"], whole=False)
+for library in ("jemalloc", "tcmalloc"):
+    for mode in NEW:
+        add(f"allocators/{library}_in_{mode}", f"C++ programs with {library} linked in are counted wrongly",
+            [f"api_new_{library}_in", mode], whole=False)
+
+
+for prefix in ("je_", "_rjem_", "odd_"):
+    for kind in ("", "_static"):
+        def prefixed(t, prefix=prefix, kind=kind):
+            t.compare([f"api_prefixed_{prefix}{kind}"], alone=not kind, whole=False)
+            t.expect("jemalloc" in t.tool("report", t.trace, "--group", "heap").out,
+                     "the allocator is not named")
+        case(f"allocators/prefixed_{prefix}{kind}",
+             f"jemalloc linked under the prefix {prefix} is not seen")(prefixed)
+
+
+for kind in ("", "_static", "_static_pie", "_static_musl"):
+    def custom(t, kind=kind):
+        report, _ = t.compare([f"custom{kind}"], ["--hook", HOOKS + " name=region"], alone=False,
+                              whole=False)
+        text = t.tool("report", t.trace, "--group", "heap").out
+        t.expect("region" in text, f"the allocator is not named: {text!r}")
+        t.equal("note", report["note"] or "", "")
+    case(f"allocators/custom{kind}", "an allocator of the program's own cannot be recorded")(custom)
+
+
+@case("allocators/hook_wrong", "a mistake in --hook gives a riddle, or an empty trace")
+def hook_wrong(t):
+    for hook, words in (("alloc=f(size=7)", "character 14"), ("alloc", "'='"), ("", "alloc="),
+                        ("alloc=f(bytes=1)", "size, count"), ("free=f", "allocates")):
+        result = t.tool("run", "-o", t.trace, "--hook", hook, t.target("simple"))
+        t.expect("--hook" in result.err and words in result.err, f"{hook!r}: {result.err!r}")
+        t.equal("exit status", result.status, 2)
+        t.expect(not t.trace.exists(), "a trace is left behind")
+
+
+@case("allocators/hook_unfit", "a function that cannot be hooked takes the rest with it")
+def hook_unfit(t):
+    """Data, no such function, another's name: the rest is recorded, the trace says what is not."""
+    hooks = HOOKS + " alloc=region_data alloc=region_missing"
+    for kind in ("", "_static"):
+        _, recorded = t.compare([f"custom{kind}"], ["-f", "--hook", hooks], alone=False,
+                                whole=False)
+        shown = t.tool("info", t.trace).out
+        for words in ("region_data (it is data", "region_missing (there is no function"):
+            t.expect(words in recorded.err, f"not in the end lines: {words}: {recorded.err!r}")
+            t.expect(words in shown, f"not in the trace: {words}: {shown!r}")
+
+
+@case("allocators/no_ptrace", "without the right to trace a linked-in allocator is lost")
+def no_ptrace(t):
+    """The agent patches by itself; a static program is refused with a word that helps."""
+    t.need_tool("strace")
+    command = t.command(["api_prefixed__rjem_"])
+    denied = ["strace", "-qq", "-f", "-e", "trace=ptrace", "-e",
+              "inject=ptrace:error=EPERM", "-o", "/dev/null"]
+    result = run_program([*denied, t.tidemark, "run", "-o", t.trace, "--", *command],
+                         t.environment(), t.folder, t.seconds)
+    t.equal("exit status", result.status, 0)
+    ledger = t.ledger()
+    t.figures_match(t.report(None, "--by", "function"), ledger)
+    result = run_program([*denied, t.tidemark, "run", "-f", "-o", t.trace, "--",
+                          t.target("simple_static"), "3"],
+                         t.environment(), t.folder, t.seconds)
+    t.equal("exit status", result.status, 125)
+    t.expect("ptrace" in result.err and "--or-run" in result.err, f"no help: {result.err!r}")
+    result = run_program([*denied, t.tidemark, "run", "--or-run", "-f", "-o", t.trace, "--",
+                          t.target("simple_static"), "3"],
+                         t.environment(), t.folder, t.seconds)
+    t.equal("exit status with --or-run", result.status, 3)
