@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export/blocks.h"
 #include "export/rows.h"
 
 enum { POINTS = 1000, ORDERED_MAX = 1 << 16 };
@@ -228,20 +227,19 @@ static int run_blocks(struct table *t, struct tm_error *err)
 	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
 		if (t->input->mode->bytes == modes[i].bytes)
 			mode = modes[i].mode;
+	/* In order they must be held; so many are not. */
+	bool ordered = t->input->limit && t->input->limit <= ORDERED_MAX;
 	const struct query_blocks_options options = {
 		.from_ns = t->input->from_ns,
 		.to_ns = t->input->to_ns,
 		.mode = mode,
 		.filter = t->input->filter,
-		.limit = t->input->limit,
+		.limit = ordered ? t->input->limit : 0,
+		.unordered = !ordered,
 		.progress = t->input->progress,
 	};
 	int code = begin(t, names, false, false);
-	if (code)
-		return code;
-	return t->input->limit && t->input->limit <= ORDERED_MAX
-		       ? query_blocks(t->input->section, &options, put_block, t, err)
-		       : blocks_run(t->input, mode, put_block, t, err);
+	return code ? code : query_blocks(t->input->section, &options, put_block, t, err);
 }
 
 /* ---- threads, modules ---- */

@@ -39,6 +39,8 @@ int api_function(struct call *call, struct tm_error *err);
 /* api_tree.c */
 int api_tree(struct call *call, struct tm_error *err);
 struct view_tree_options;
+/* The parameters of a tree, but for its order; `nodes` are usual. */
+struct view_tree_options api_tree_options(const struct call *call, uint64_t nodes);
 /* What the parameter "merge" changes. */
 void api_merge(const struct call *call, struct selection *selection,
 	       struct view_tree_options *options);

@@ -62,15 +62,7 @@ int api_tree_text(struct call *call, struct tm_error *err)
 	struct selection selection;
 	const struct view_data *data;
 	struct view_tree tree;
-	struct view_tree_options options = {
-		.direction = (enum view_tree_direction)request_choice(call->request, "direction",
-								      "top_down|bottom_up"),
-		.by_line = request_bool(call->request, "lines"),
-		.pivot = request_find(call->request, "pivot"),
-		.max_nodes = (uint32_t)request_number(call->request, "nodes", NODES_DEFAULT),
-		.max_depth = (uint32_t)request_number(call->request, "depth", 0),
-		.min_share_ppm = (uint32_t)request_number(call->request, "min_share_ppm", 0),
-	};
+	struct view_tree_options options = api_tree_options(call, NODES_DEFAULT);
 	int code = selection_init(&selection, call, err);
 	if (code)
 		return code;

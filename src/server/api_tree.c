@@ -140,19 +140,25 @@ void api_merge(const struct call *call, struct selection *selection,
 		selection->fold |= VIEW_FOLD_MODULES;
 }
 
+struct view_tree_options api_tree_options(const struct call *call, uint64_t nodes)
+{
+	const struct request *request = call->request;
+	return (struct view_tree_options){
+		.direction = (enum view_tree_direction)request_choice(request, "direction",
+								      "top_down|bottom_up"),
+		.by_line = request_bool(request, "lines"),
+		.pivot = request_find(request, "pivot"),
+		.max_nodes = (uint32_t)request_number(request, "nodes", nodes),
+		.max_depth = (uint32_t)request_number(request, "depth", 0),
+		.min_share_ppm = (uint32_t)request_number(request, "min_share_ppm", 0),
+	};
+}
+
 int api_tree(struct call *call, struct tm_error *err)
 {
 	struct selection selection;
 	uint32_t *path = NULL;
-	struct view_tree_options options = {
-		.direction = (enum view_tree_direction)request_choice(call->request, "direction",
-								      "top_down|bottom_up"),
-		.by_line = request_bool(call->request, "lines"),
-		.pivot = request_find(call->request, "pivot"),
-		.max_nodes = (uint32_t)request_number(call->request, "nodes", NODES_DEFAULT),
-		.max_depth = (uint32_t)request_number(call->request, "depth", 0),
-		.min_share_ppm = (uint32_t)request_number(call->request, "min_share_ppm", 0),
-	};
+	struct view_tree_options options = api_tree_options(call, NODES_DEFAULT);
 	int code = selection_init(&selection, call, err);
 	if (code)
 		return code;
