@@ -17,23 +17,28 @@ struct search {
 	struct plan_found found;
 };
 
-static bool has_name(const struct plan_table *table, const char *prefix, size_t prefix_bytes,
-		     const char *rest)
+static bool has_name(const struct plan_table *table, const char *name)
+{
+	return memmem(table->names, table->name_bytes, name, strlen(name) + 1) != NULL;
+}
+
+static bool has_prefixed(const struct plan_table *table, const char *prefix, size_t prefix_bytes,
+			 const char *rest)
 {
 	char name[PLAN_PREFIX_BYTES + 16];
 	if (prefix_bytes >= PLAN_PREFIX_BYTES)
 		return false;
 	int bytes = snprintf(name, sizeof name, "%.*s%s", (int)prefix_bytes, prefix, rest);
-	return memmem(table->names, table->name_bytes, name, (size_t)bytes + 1) != NULL;
+	return bytes > 0 && has_name(table, name);
 }
 
 /* Others have functions that end so: jemalloc has these, too. */
 static bool is_jemalloc(const struct plan_table *table, const char *name)
 {
 	size_t prefix_bytes = strlen(name) - strlen("mallocx");
-	return has_name(table, name, prefix_bytes, "dallocx") &&
-	       has_name(table, name, prefix_bytes, "sdallocx") &&
-	       has_name(table, name, prefix_bytes, "mallctl");
+	return has_prefixed(table, name, prefix_bytes, "dallocx") &&
+	       has_prefixed(table, name, prefix_bytes, "sdallocx") &&
+	       has_prefixed(table, name, prefix_bytes, "mallctl");
 }
 
 /* Names are searched as bytes: a prefix shows itself without a walk over all symbols. */
@@ -49,11 +54,6 @@ static void find_prefixes(const struct plan_table *table, struct plan_prefixes *
 			plan_prefixes_add(prefixes, start);
 		at += sizeof last;
 	}
-}
-
-static bool has_name(const struct plan_table *table, const char *name)
-{
-	return memmem(table->names, table->name_bytes, name, strlen(name) + 1) != NULL;
 }
 
 static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
