@@ -26,8 +26,8 @@ enum {
 	MEMFD_FLAGS = 3, /* close on exec, may be sealed */
 	F_DUPFD_CLOEXEC_NR = 1030,
 	HIGH_DESCRIPTOR = 500, /* programs count on the lowest numbers */
-	PATIENCE_S = 3,
-	SPINS = 200,
+	PATIENCE_S = 20, /* far more than a tracer that lives needs */
+	SPINS = 2000, /* some ten microseconds: as long as an answer takes */
 	MONOTONIC = 1,
 	SETMASK = 2,
 	ERROR_EXISTS = 17,
@@ -121,14 +121,20 @@ static int64_t map_session(int fd)
 	return 0;
 }
 
+/* Inside our own code, or about to write without asking whether it should. */
+static bool is_lane_busy(const struct lane *lane)
+{
+	return lane && (*(volatile const uintptr_t *)&lane->agent_sp ||
+			*(volatile const bool *)&lane->open_realloc);
+}
+
 /* Is a thread in the middle of writing an event of the session before? */
 static bool is_busy(void)
 {
 	for (uint32_t i = 0; agent.slots && i < AGENT_SLOTS; i++) {
 		struct lane *lane =
 			atomic_load_explicit(&agent.slots[i].lane, memory_order_acquire);
-		if (lane && lane->stream &&
-		    atomic_load_explicit(&lane->stream->busy, memory_order_acquire))
+		if (is_lane_busy(lane) || (lane && is_lane_busy(lane->signal_lane)))
 			return true;
 	}
 	return false;

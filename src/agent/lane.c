@@ -162,9 +162,8 @@ static void renew(struct lane *lane)
 	lane->serial = 0;
 	lane->pending = WIRE_NONE;
 	lane->waiting = false;
-	lane->chunk = NULL;
-	lane->cursor = lane->limit = NULL;
 	lane->stream = &agent.nobody;
+	lane->limit = NULL; /* no room; what an old cursor points to is still mapped */
 }
 
 void lanes_renew(void)

@@ -18,14 +18,14 @@
 
 enum {
 	RESTART_SYSCALL_NR = 219,
-	SYSTEM_NS = 1000 * 1000 * 1000,
 	BORROW_ROUNDS = 20,
 	POLL_NS = 20 * 1000,
 	MPROTECT_NR = 10,
 	READ_WRITE = 3,
 	RED_ZONE_BYTES = 128,
 };
-#define ORDER_NS (2 * 1000000000ull)
+#define ORDER_NS  (10 * 1000000000ull)
+#define RETURN_NS (60 * 1000000000ull)
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -88,7 +88,7 @@ static int take(struct remote *remote, pid_t tid, struct tm_error *err)
 	const uint64_t all = ~0ull;
 	int error = stop_seize(remote->stop, tid, err);
 	if (!error)
-		error = stop_one(remote->stop, tid, err);
+		error = stop_one(remote->stop, tid, 0, err);
 	if (error)
 		return error;
 	struct stop_thread *thread = stop_find(remote->stop, tid);
@@ -109,13 +109,13 @@ static int take(struct remote *remote, pid_t tid, struct tm_error *err)
 	return 0;
 }
 
-/* One that sleeps misses the least. */
+/* One that sleeps misses the least; the first thread is most often the one that matters. */
 static int borrow_once(struct remote *remote, bool sleeping, struct tm_error *err)
 {
 	pid_t *tids = NULL;
 	size_t count = 0;
 	int error = proc_threads(remote->stop->pid, &tids, &count), result = -EAGAIN;
-	for (size_t i = 0; !error && i < count && result && result != -EPERM; i++) {
+	for (size_t i = count; !error && i-- > 0 && result && result != -EPERM;) {
 		char state = proc_thread_state(remote->stop->pid, tids[i]);
 		if (state && strchr(sleeping ? "S" : "RStT", state))
 			result = take(remote, tids[i], err);
@@ -157,7 +157,7 @@ static int died(const struct remote *remote, struct tm_error *err)
 static int next_stop(struct remote *remote, struct tm_error *err)
 {
 	int status;
-	uint64_t end_ns = clock_steady_ns() + SYSTEM_NS;
+	uint64_t end_ns = clock_steady_ns() + ORDER_NS;
 	for (;;) {
 		pid_t got = waitpid(remote->tid, &status, __WALL | WNOHANG);
 		if (got == remote->tid && WIFSTOPPED(status))
@@ -192,7 +192,7 @@ static int to_stop(struct remote *remote, struct tm_error *err)
 	if (!thread)
 		return died(remote, err);
 	stop_continue(remote->stop, remote->tid);
-	int error = stop_one(remote->stop, remote->tid, err);
+	int error = stop_one(remote->stop, remote->tid, RETURN_NS, err);
 	return error == -ESRCH ? died(remote, err) : error;
 }
 
@@ -359,7 +359,9 @@ void remote_return(struct remote *remote)
 		return;
 	remote->borrowed = false;
 	struct stop_thread *thread = stop_find(remote->stop, remote->tid);
-	if (!thread || (!thread->stopped && stop_one(remote->stop, remote->tid, &ignored)))
+	/* It runs code of ours: nothing but a lack of processors keeps it from stopping. */
+	if (!thread ||
+	    (!thread->stopped && stop_one(remote->stop, remote->tid, RETURN_NS, &ignored)))
 		return;
 	if (!has_left(remote)) {
 		thread->registers = remote->registers;

@@ -207,13 +207,13 @@ static void ask(struct stop_thread *thread)
 		thread->asked = true;
 }
 
-int stop_one(struct stop *stop, pid_t tid, struct tm_error *err)
+int stop_one(struct stop *stop, pid_t tid, uint64_t patience_ns, struct tm_error *err)
 {
 	struct stop_thread *thread = stop_find(stop, tid);
 	if (!thread)
 		return -ESRCH;
 	ask(thread);
-	uint64_t end_ns = clock_steady_ns() + DEADLINE_NS;
+	uint64_t end_ns = clock_steady_ns() + (patience_ns ? patience_ns : DEADLINE_NS);
 	do {
 		if (!look(stop) || thread->stopped || thread->gone)
 			break;
@@ -223,6 +223,7 @@ int stop_one(struct stop *stop, pid_t tid, struct tm_error *err)
 		return -ESRCH;
 	if (thread->stopped)
 		return 0;
+	thread->asked = false; /* when it stops it will be let go */
 	return tm_fail(err, -ETIMEDOUT, "thread %d cannot be stopped now", (int)tid);
 }
 

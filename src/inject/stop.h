@@ -47,8 +47,9 @@ struct stop {
 void stop_init(struct stop *stop, pid_t pid, bool suspend_seccomp);
 /* Seizes one thread and nothing else: nobody else can trace the process from now on. */
 TM_MUST_CHECK int stop_seize(struct stop *stop, pid_t tid, struct tm_error *err);
-/* One seized thread stands still, with its registers. */
-TM_MUST_CHECK int stop_one(struct stop *stop, pid_t tid, struct tm_error *err);
+/* One seized thread stands still, with its registers. patience_ns 0: some milliseconds. */
+TM_MUST_CHECK int stop_one(struct stop *stop, pid_t tid, uint64_t patience_ns,
+			   struct tm_error *err);
 /* And runs, seized: also where job control has it stand still. */
 void stop_continue(struct stop *stop, pid_t tid);
 /* As it would without us, seized. */

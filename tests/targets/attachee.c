@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program to be attached to: it allocates, checks what it has allocated, and
+ * counts what must not happen. It says "ready" when it is at work, and after a
+ * byte (or the end) of its input prints what it found and ends.
+ *
+ *	attachee stress N     N threads with blocks of known content
+ *	attachee churn        threads that come and go
+ *	attachee storm        a malloc loop interrupted by signals all the time
+ *	attachee nested       the same, handlers within handlers on another stack
+ *	attachee tight        a malloc loop and nothing else
+ *	attachee fork         children that allocate, while threads do
+ *	attachee wait CALL    a thread in a system call that must not be interrupted
+ *	attachee vfork        a thread that waits for a vfork's child, again and again
+ *	attachee zombie       the first thread has ended
+ *	attachee quiet        sleeps; prints what it is made of when told "s"
+ *	attachee load FILE    loads an allocator when told "l"
+ *	attachee exec         executes itself as "quiet" when told "e"
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ipc.h>
+#include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLOTS = 512, SIZE_MAX_BYTES = 3000, THREADS_MAX = 256 };
+
+static _Atomic int stopping;
+static _Atomic long bad, rounds, interrupted, gap_us;
+
+/* ---- blocks of known content ---- */
+
+struct held {
+	unsigned char *block;
+	size_t bytes;
+	unsigned char value;
+};
+
+static unsigned next_random(unsigned *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed >> 8;
+}
+
+static void check(const struct held *held)
+{
+	for (size_t i = 0; i < held->bytes; i += 64)
+		if (held->block[i] != held->value)
+			atomic_fetch_add(&bad, 1);
+	if (held->bytes && held->block[held->bytes - 1] != held->value)
+		atomic_fetch_add(&bad, 1);
+}
+
+static void *allocate(unsigned *seed, size_t bytes, void *old)
+{
+	void *block = NULL;
+	switch (old ? 5 : next_random(seed) % 5) {
+	case 0:
+		return malloc(bytes);
+	case 1:
+		return calloc(1, bytes);
+	case 2:
+		return posix_memalign(&block, 64, bytes) ? NULL : block;
+	case 3:
+		return aligned_alloc(32, (bytes + 31) & ~(size_t)31);
+	case 4:
+		return realloc(NULL, bytes);
+	default:
+		return realloc(old, bytes);
+	}
+}
+
+static void step(struct held *held, unsigned *seed)
+{
+	unsigned what = next_random(seed);
+	size_t bytes = 1 + next_random(seed) % SIZE_MAX_BYTES;
+	void *old = NULL;
+	if (held->block) {
+		check(held);
+		if (what % 4 == 0)
+			old = held->block;
+		else
+			free(held->block);
+		held->block = NULL;
+	}
+	if (!old && what % 3 == 0)
+		return;
+	held->bytes = bytes;
+	held->value = (unsigned char)what;
+	held->block = allocate(seed, bytes, old);
+	if (!held->block) {
+		atomic_fetch_add(&bad, 1);
+		return;
+	}
+	memset(held->block, held->value, bytes);
+}
+
+static void work(unsigned seed, long steps)
+{
+	struct held held[SLOTS] = {{0}};
+	for (long i = 0; i != steps && !atomic_load_explicit(&stopping, memory_order_relaxed); i++) {
+		step(&held[next_random(&seed) % SLOTS], &seed);
+		atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
+	}
+	for (int i = 0; i < SLOTS; i++)
+		free(held[i].block);
+}
+
+static void *work_thread(void *number)
+{
+	work((unsigned)(uintptr_t)number * 77 + 1, -1);
+	return NULL;
+}
+
+static void *brief_thread(void *number)
+{
+	work((unsigned)(uintptr_t)number, 200);
+	return NULL;
+}
+
+static void *churn_thread(void *number)
+{
+	for (uintptr_t i = 1; !atomic_load(&stopping); i++) {
+		pthread_t threads[4];
+		int made = 0;
+		while (made < 4 &&
+		       !pthread_create(&threads[made], NULL, brief_thread, (void *)(i * 4 + made)))
+			made++;
+		while (made)
+			pthread_join(threads[--made], NULL);
+	}
+	return number;
+}
+
+/* ---- signals ---- */
+
+static void on_signal(int signal)
+{
+	int kept = errno;
+	volatile unsigned char frame[256];
+	memset((void *)frame, signal, sizeof frame);
+	errno = kept;
+}
+
+static void on_nested(int signal)
+{
+	on_signal(signal);
+	if (signal == SIGUSR1)
+		raise(SIGUSR2);
+}
+
+static void handle(int signal, void (*handler)(int), int flags)
+{
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+	sigaction(signal, &action, NULL);
+}
+
+struct storm {
+	pthread_t thread;
+	_Atomic int begun;
+};
+
+static void *storm_thread(void *given)
+{
+	static unsigned char other_stack[1 << 16];
+	struct storm *storm = given;
+	stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+	sigaltstack(&stack, NULL);
+	atomic_store(&storm->begun, 1);
+	while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
+		void *block = malloc(64);
+		if (!block)
+			atomic_fetch_add(&bad, 1);
+		free(block);
+		atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+static void *sender_thread(void *given)
+{
+	struct storm *storm = given;
+	while (!atomic_load(&stopping)) {
+		pthread_kill(storm->thread, SIGUSR1);
+		for (volatile int i = 0; i < 2000; i++)
+			;
+	}
+	return NULL;
+}
+
+static void start_storm(struct storm *storm, bool nested)
+{
+	pthread_t sender;
+	handle(SIGUSR1, nested ? on_nested : on_signal, nested ? SA_ONSTACK : 0);
+	handle(SIGUSR2, on_signal, 0);
+	pthread_create(&storm->thread, NULL, storm_thread, storm);
+	while (!atomic_load(&storm->begun))
+		sched_yield();
+	pthread_create(&sender, NULL, sender_thread, storm);
+}
+
+/* ---- processes ---- */
+
+static void *fork_thread(void *unused)
+{
+	while (!atomic_load(&stopping)) {
+		pid_t pid = fork();
+		if (!pid) {
+			work(7, 300);
+			_exit(atomic_load(&bad) ? 1 : 0);
+		}
+		int status = 0;
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+			atomic_fetch_add(&bad, 1);
+		atomic_fetch_add(&rounds, 1);
+	}
+	return unused;
+}
+
+static void *vfork_thread(void *unused)
+{
+	while (!atomic_load(&stopping)) {
+		pid_t pid = vfork();
+		if (!pid) {
+			struct timespec length = {.tv_nsec = 150 * 1000 * 1000};
+			nanosleep(&length, NULL);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+		atomic_fetch_add(&rounds, 1);
+	}
+	return unused;
+}
+
+/* The longest time in which this thread did not run. */
+static void *gap_thread(void *unused)
+{
+	struct timespec last, now;
+	clock_gettime(CLOCK_MONOTONIC, &last);
+	while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
+		free(malloc(32));
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		long us = (now.tv_sec - last.tv_sec) * 1000000 +
+			  (now.tv_nsec - last.tv_nsec) / 1000;
+		if (us > atomic_load(&gap_us))
+			atomic_store(&gap_us, us);
+		last = now;
+	}
+	return unused;
+}
+
+/* ---- system calls that a stop must not end ---- */
+
+static int call_epoll(void)
+{
+	struct epoll_event event;
+	static int fd = -1;
+	if (fd < 0)
+		fd = epoll_create1(0);
+	return epoll_wait(fd, &event, 1, 60000);
+}
+
+static int call_sigtimedwait(void)
+{
+	struct timespec length = {.tv_sec = 60};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	return sigtimedwait(&set, NULL, &length);
+}
+
+static int call_semtimedop(void)
+{
+	static int id = -1;
+	struct timespec length = {.tv_sec = 60};
+	struct sembuf op = {.sem_op = -1};
+	if (id < 0)
+		id = semget(IPC_PRIVATE, 1, 0600);
+	return semtimedop(id, &op, 1, &length);
+}
+
+static int call_recv(void)
+{
+	static int ends[2] = {-1, -1};
+	struct timeval length = {.tv_sec = 60};
+	char byte;
+	if (ends[0] < 0) {
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+			abort();
+		setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &length, sizeof length);
+	}
+	return (int)recv(ends[0], &byte, 1, 0);
+}
+
+static int call_nanosleep(void)
+{
+	struct timespec length = {.tv_sec = 60};
+	return nanosleep(&length, NULL);
+}
+
+static int call_poll(void)
+{
+	return poll(NULL, 0, 60000);
+}
+
+static int call_select(void)
+{
+	struct timeval length = {.tv_sec = 60};
+	return select(0, NULL, NULL, NULL, &length);
+}
+
+static int call_read(void)
+{
+	static int ends[2] = {-1, -1};
+	char byte;
+	if (ends[0] < 0 && pipe(ends))
+		abort();
+	return (int)read(ends[0], &byte, 1);
+}
+
+static const struct {
+	const char *name;
+	int (*call)(void);
+} calls[] = {
+	{"epoll_wait", call_epoll}, {"sigtimedwait", call_sigtimedwait},
+	{"semtimedop", call_semtimedop}, {"recv", call_recv},
+	{"nanosleep", call_nanosleep}, {"poll", call_poll},
+	{"select", call_select}, {"read", call_read},
+};
+
+static void *wait_thread(void *given)
+{
+	int (*call)(void) = (int (*)(void))given;
+	while (!atomic_load(&stopping)) {
+		if (call() < 0 && errno == EINTR)
+			atomic_fetch_add(&interrupted, 1);
+		atomic_fetch_add(&rounds, 1);
+	}
+	return NULL;
+}
+
+static bool start_wait(const char *name)
+{
+	pthread_t thread;
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+		if (!strcmp(calls[i].name, name))
+			return !pthread_create(&thread, NULL, wait_thread,
+					       (void *)calls[i].call);
+	return false;
+}
+
+/* ---- what it is made of ---- */
+
+static void print_signals(void)
+{
+	for (int i = 1; i < 65; i++) {
+		struct sigaction action;
+		if (!sigaction(i, NULL, &action))
+			dprintf(1, "signal %d %p %x\n", i, (void *)action.sa_handler,
+				(unsigned)action.sa_flags);
+	}
+}
+
+static void print_state(void)
+{
+	sigset_t mask;
+	stack_t stack;
+	char folder[4096];
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	sigaltstack(NULL, &stack);
+	dprintf(1, "mask %lx stack %p %zu %d folder %s\n", *(unsigned long *)&mask, stack.ss_sp,
+		stack.ss_size, stack.ss_flags, getcwd(folder, sizeof folder));
+	for (int i = 0; i < RLIM_NLIMITS; i++) {
+		struct rlimit limit;
+		getrlimit(i, &limit);
+		dprintf(1, "limit %d %lx %lx\n", i, limit.rlim_cur, limit.rlim_max);
+	}
+	print_signals();
+	for (int fd = 0; fd < 1024; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			dprintf(1, "descriptor %d %x\n", fd, fcntl(fd, F_GETFL));
+	dprintf(1, "end of state\n");
+}
+
+static void *sleep_thread(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+static void *load(void *path)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+	void *(*take)(size_t) = (void *(*)(size_t))(library ? dlsym(library, "malloc") : NULL);
+	if (!take) {
+		dprintf(1, "no library: %s\n", dlerror());
+		return NULL;
+	}
+	dprintf(1, "loaded\n");
+	for (int i = 0; i < 20000 && !atomic_load(&stopping); i++) {
+		struct timespec length = {.tv_nsec = 1000 * 1000};
+		*(volatile char *)take(100) = 1;
+		nanosleep(&length, NULL);
+	}
+	return NULL;
+}
+
+/* Until told to end. */
+static void obey(void *path)
+{
+	char byte;
+	while (read(0, &byte, 1) == 1) {
+		pthread_t thread;
+		if (byte == 's')
+			print_state();
+		else if (byte == 'l')
+			pthread_create(&thread, NULL, load, path);
+		else if (byte == 'e')
+			execl("/proc/self/exe", "attachee", "quiet", NULL);
+		else
+			break;
+	}
+}
+
+static void finish(void *path)
+{
+	dprintf(1, "ready\n");
+	obey(path);
+	atomic_store(&stopping, 1);
+	dprintf(1, "bad=%ld interrupted=%ld gap_us=%ld rounds=%ld\n", atomic_load(&bad),
+		atomic_load(&interrupted), atomic_load(&gap_us), atomic_load(&rounds));
+	_exit(atomic_load(&bad) ? 1 : 0);
+}
+
+static void *finish_thread(void *path)
+{
+	finish(path);
+	return NULL;
+}
+
+static void start(void *(*function)(void *), int count)
+{
+	for (int i = 0; i < count && i < THREADS_MAX; i++) {
+		pthread_t thread;
+		if (pthread_create(&thread, NULL, function, (void *)(uintptr_t)(i + 1)))
+			abort();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct storm storm;
+	const char *mode = argc > 1 ? argv[1] : "", *what = argc > 2 ? argv[2] : "";
+	if (!strcmp(mode, "stress")) {
+		start(work_thread, atoi(what));
+	} else if (!strcmp(mode, "churn")) {
+		start(churn_thread, 2);
+	} else if (!strcmp(mode, "storm") || !strcmp(mode, "nested")) {
+		start_storm(&storm, mode[0] == 'n');
+	} else if (!strcmp(mode, "tight")) {
+		atomic_store(&storm.begun, 0);
+		start(gap_thread, 1);
+	} else if (!strcmp(mode, "fork")) {
+		start(work_thread, 2);
+		start(fork_thread, 1);
+	} else if (!strcmp(mode, "wait")) {
+		if (!start_wait(what))
+			return 2;
+	} else if (!strcmp(mode, "vfork")) {
+		start(gap_thread, 1);
+		start(vfork_thread, 1);
+	} else if (!strcmp(mode, "zombie")) {
+		pthread_t thread;
+		start(work_thread, 1);
+		pthread_create(&thread, NULL, finish_thread, NULL);
+		pthread_exit(NULL);
+	} else if (!strcmp(mode, "quiet") || !strcmp(mode, "load") || !strcmp(mode, "exec")) {
+		start(sleep_thread, 2);
+	} else {
+		return 2;
+	}
+	finish((void *)(uintptr_t)what);
+}
