@@ -183,6 +183,8 @@ static int open_file(struct session *session, const struct output_facts *facts,
 	tm_free(wanted);
 	if (error)
 		return error;
+	if (options->pid)
+		output_give(fd);
 	struct recording_options recording = {.fd = fd,
 					      .path = path,
 					      .addresses = !options->no_addresses,

@@ -20,12 +20,13 @@
 #include "collector/session.h"
 #include "inject/inject.h"
 
-enum { LOOK_MS = 250, LEAVE_TRIES = 3 };
+enum { LOOK_MS = 250, LEAVE_TRIES = 3, WAITER_STEP_US = 500, WAITER_STEPS = 10 * 1000 };
 
 struct attached {
 	struct session session;
 	struct inject *inject;
-	struct shm shm;
+	struct shm shm;               /* until the section has it */
+	struct wire_control *control; /* of that memory; the section's */
 	pid_t pid;
 	int pidfd;
 	bool told; /* by a signal */
@@ -78,6 +79,7 @@ static int enter(struct attached *attached, struct tm_error *err)
 		shm_close(&attached->shm);
 		return error;
 	}
+	attached->control = attached->shm.map.control;
 	error = admit_entered(session, attached->pid, &attached->shm, err);
 	if (!error) {
 		session->start_ns = clock_steady_ns();
@@ -174,6 +176,13 @@ static struct section_ending ending_of(struct attached *attached, uint32_t cause
 	return ending;
 }
 
+/* A thread that waits for room has an event to tell: no new ones come. */
+static void wait_for_waiters(const struct attached *attached)
+{
+	for (int i = 0; i < WAITER_STEPS && atomic_load(&attached->control->pool_waiters); i++)
+		usleep(WAITER_STEP_US);
+}
+
 static void leave(struct attached *attached, uint32_t cause)
 {
 	struct session *session = &attached->session;
@@ -190,8 +199,11 @@ static void leave(struct attached *attached, uint32_t cause)
 	struct section *section = section_of(attached);
 	struct section_ending ending = ending_of(attached, cause);
 	if (section) {
-		if (section_state(section) != WIRE_OFF)
+		if (section_state(section) != WIRE_OFF) {
+			if (cause == TRACE_END_DETACHED)
+				wait_for_waiters(attached);
 			section_set_state(section, WIRE_OFF);
+		}
 		section_end(section, &ending);
 	}
 	struct session_process *entry = entry_of(attached);

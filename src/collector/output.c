@@ -168,6 +168,16 @@ static void close_to_others(int fd)
 		return; /* somebody else's file that we may write: its mode is theirs */
 }
 
+void output_give(int fd)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	struct stat facts;
+	if (geteuid() != 0 || !uid || !gid || fstat(fd, &facts) || !S_ISREG(facts.st_mode))
+		return;
+	if (fchown(fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10)))
+		return; /* a file system without owners */
+}
+
 int output_open(const char *path, bool force, int *ret_fd, char **ret_path, struct tm_error *err)
 {
 	int error = make_parents(path);

@@ -18,8 +18,8 @@
 enum {
 	CAPABILITY_NICE = 23,
 	CAPABILITY_ADMIN = 21,
-	BUSY_TRIES = 100,
-	BUSY_PAUSE_US = 10 * 1000,
+	BUSY_TRIES = 200,
+	BUSY_PAUSE_US = 2 * 1000,
 	LOOK_NS = 500 * 1000 * 1000,
 	LOOK_SHARE = 100, /* looking takes at most that part of the time */
 };
@@ -233,6 +233,14 @@ static int note_collector(struct inject *inject, bool present)
 				     &pid, sizeof pid);
 }
 
+/* The thread that is in the middle of something may be the very one that was borrowed. */
+static int borrow_another(struct inject *inject, struct tm_error *err)
+{
+	remote_return(&inject->remote);
+	usleep(BUSY_PAUSE_US);
+	return session_borrow(inject, err);
+}
+
 /* A thread may still be writing an event of the session before; not for long. */
 static int begin(struct inject *inject, int fd, struct tm_error *err)
 {
@@ -248,7 +256,9 @@ static int begin(struct inject *inject, int fd, struct tm_error *err)
 						"limit on its memory?)",
 						(int)inject->facts.pid, strerror((int)-result))
 				      : 0;
-		usleep(BUSY_PAUSE_US);
+		error = borrow_another(inject, err);
+		if (error)
+			return error;
 	}
 	return -EBUSY;
 }

@@ -33,8 +33,8 @@
 #include <sys/epoll.h>
 #include <sys/ipc.h>
 #include <sys/resource.h>
-#include <sys/sem.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -115,7 +115,8 @@ static void step(struct held *held, unsigned *seed)
 static void work(unsigned seed, long steps)
 {
 	struct held held[SLOTS] = {{0}};
-	for (long i = 0; i != steps && !atomic_load_explicit(&stopping, memory_order_relaxed); i++) {
+	for (long i = 0; i != steps && !atomic_load_explicit(&stopping, memory_order_relaxed);
+	     i++) {
 		step(&held[next_random(&seed) % SLOTS], &seed);
 		atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
 	}
@@ -257,8 +258,8 @@ static void *gap_thread(void *unused)
 	while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
 		free(malloc(32));
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		long us = (now.tv_sec - last.tv_sec) * 1000000 +
-			  (now.tv_nsec - last.tv_nsec) / 1000;
+		long us =
+			(now.tv_sec - last.tv_sec) * 1000000 + (now.tv_nsec - last.tv_nsec) / 1000;
 		if (us > atomic_load(&gap_us))
 			atomic_store(&gap_us, us);
 		last = now;
@@ -339,10 +340,10 @@ static const struct {
 	const char *name;
 	int (*call)(void);
 } calls[] = {
-	{"epoll_wait", call_epoll}, {"sigtimedwait", call_sigtimedwait},
+	{"epoll_wait", call_epoll},      {"sigtimedwait", call_sigtimedwait},
 	{"semtimedop", call_semtimedop}, {"recv", call_recv},
-	{"nanosleep", call_nanosleep}, {"poll", call_poll},
-	{"select", call_select}, {"read", call_read},
+	{"nanosleep", call_nanosleep},   {"poll", call_poll},
+	{"select", call_select},         {"read", call_read},
 };
 
 static void *wait_thread(void *given)
@@ -365,8 +366,7 @@ static bool start_wait(const char *name)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
 		if (!strcmp(calls[i].name, name))
-			return !pthread_create(&thread, NULL, wait_thread,
-					       (void *)calls[i].call);
+			return !pthread_create(&thread, NULL, wait_thread, (void *)calls[i].call);
 	return false;
 }
 
@@ -412,7 +412,7 @@ static void *sleep_thread(void *unused)
 
 static void *load(void *path)
 {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	void *(*take)(size_t) = (void *(*)(size_t))(library ? dlsym(library, "malloc") : NULL);
 	if (!take) {
 		dprintf(1, "no library: %s\n", dlerror());
