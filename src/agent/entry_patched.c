@@ -160,7 +160,9 @@ static bool patched_free(struct patched_frame *frame)
 	if (unlikely(!lane))
 		return false;
 	note_free(lane, &site, frame->site, block);
-	call_real(lane, &site, frame, frame->site->original);
+	uintptr_t outer = hook_call(lane, &site);
+	call(frame, frame->site->original); /* no result: rax, too, is as the caller left it */
+	hook_return(lane, outer);
 	return true;
 }
 

@@ -23,12 +23,13 @@ struct output_facts {
 TM_MUST_CHECK int output_path(const char *pattern, const struct output_facts *facts,
 			      char **ret_path, struct tm_error *err);
 
+/* For a tool run by sudo: the file belongs to the user who called it. */
+void output_give(int fd);
+
 /*
  * A new file, mode 0600, close-on-exec; folders above it are made. When the name
  * is taken: overwritten with force, else a number is added before the suffix
  * ("a.tide" -> "a.2.tide"). *ret_path is what it became; released with tm_free().
  */
-/* For a tool run by sudo: the file belongs to the user who called it. */
-void output_give(int fd);
 TM_MUST_CHECK int output_open(const char *path, bool force, int *ret_fd, char **ret_path,
 			      struct tm_error *err);

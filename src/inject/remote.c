@@ -93,14 +93,14 @@ static int take(struct remote *remote, pid_t tid, struct tm_error *err)
 		return error;
 	struct stop_thread *thread = stop_find(remote->stop, tid);
 	if (in_restartable_sequence(tid, remote->memory_fd)) {
-		stop_continue(remote->stop, tid);
+		stop_resume(remote->stop, tid);
 		return -EAGAIN;
 	}
 	remote->registers = thread->registers;
 	if (ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof remote->mask, &remote->mask) ||
 	    ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof all, &all)) {
 		error = -errno;
-		stop_continue(remote->stop, tid);
+		stop_resume(remote->stop, tid);
 		return tm_fail(err, error, "cannot block the signals of thread %d: %s", (int)tid,
 			       strerror(-error));
 	}

@@ -145,7 +145,7 @@ static void take_event(struct stop_thread *thread, int status)
 	}
 	bool is_stop = status >> 16 == PTRACE_EVENT_STOP;
 	take_registers(thread);
-	thread->job = is_stop && WSTOPSIG(status) != SIGTRAP;
+	thread->job = is_stop && WSTOPSIG(status) != SIGTRAP && (thread->asked || !thread->works);
 	if (is_stop && thread->asked) {
 		thread->stopped = true;
 		thread->asked = false;
@@ -233,14 +233,17 @@ void stop_continue(struct stop *stop, pid_t tid)
 	if (!thread || !thread->stopped)
 		return;
 	thread->job = false;
+	thread->works = true;
 	resume(thread, 0);
 }
 
 void stop_resume(struct stop *stop, pid_t tid)
 {
 	struct stop_thread *thread = stop_find(stop, tid);
-	if (thread && thread->stopped)
-		resume(thread, 0);
+	if (!thread || !thread->stopped)
+		return;
+	thread->works = false;
+	resume(thread, 0);
 }
 
 void stop_attend(struct stop *stop)

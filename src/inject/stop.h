@@ -28,6 +28,7 @@ struct stop_thread {
 	bool gone;
 	bool asked; /* an interruption is on its way */
 	bool job;   /* it stands still by job control, and must when it is let go */
+	bool works; /* it works for us, whatever job control says */
 	struct user_regs_struct registers; /* while it is stopped */
 };
 

@@ -104,6 +104,7 @@ int main(int argc, char **argv)
 	printf(" moved %u\n", samples.moved);
 	if (done < count)
 		printf("error: %s\n", err.text);
+	puts("end of cycles");
 	tm_free(samples.enter_ns);
 	tm_free(samples.leave_ns);
 	tm_free(samples.borrow_ns);

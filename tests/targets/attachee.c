@@ -16,6 +16,7 @@
  *	attachee quiet        sleeps; prints what it is made of when told "s"
  *	attachee load FILE    loads an allocator when told "l"
  *	attachee exec         executes itself as "quiet" when told "e"
+ *	attachee jail N       stress, with a filter that kills for what entering it needs
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,19 +27,26 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ipc.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#endif
 
 enum { SLOTS = 512, SIZE_MAX_BYTES = 3000, THREADS_MAX = 256 };
 
@@ -240,7 +248,7 @@ static void *vfork_thread(void *unused)
 	while (!atomic_load(&stopping)) {
 		pid_t pid = vfork();
 		if (!pid) {
-			struct timespec length = {.tv_nsec = 150 * 1000 * 1000};
+			struct timespec length = {.tv_sec = 3};
 			nanosleep(&length, NULL);
 			_exit(0);
 		}
@@ -370,6 +378,35 @@ static bool start_wait(const char *name)
 	return false;
 }
 
+/* ---- a filter; musl's compiler does not find the kernel's headers ---- */
+
+#ifdef __GLIBC__
+
+static void lock_up(void)
+{
+	static const unsigned forbidden[] = {SYS_memfd_create, SYS_process_vm_readv, SYS_membarrier,
+					     SYS_prctl};
+	enum { COUNT = sizeof forbidden / sizeof forbidden[0] };
+	struct sock_filter filter[COUNT + 3] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+	for (unsigned i = 0; i < COUNT; i++)
+		filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+							     forbidden[i], COUNT - i, 0);
+	filter[COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	filter[COUNT + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	struct sock_fprog program = {.len = COUNT + 3, .filter = filter};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		abort();
+}
+
+#else
+static void lock_up(void)
+{
+	abort();
+}
+#endif
+
 /* ---- what it is made of ---- */
 
 static void print_signals(void)
@@ -474,6 +511,9 @@ int main(int argc, char **argv)
 	static struct storm storm;
 	const char *mode = argc > 1 ? argv[1] : "", *what = argc > 2 ? argv[2] : "";
 	if (!strcmp(mode, "stress")) {
+		start(work_thread, atoi(what));
+	} else if (!strcmp(mode, "jail")) {
+		lock_up();
 		start(work_thread, atoi(what));
 	} else if (!strcmp(mode, "churn")) {
 		start(churn_thread, 2);
