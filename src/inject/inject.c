@@ -283,7 +283,7 @@ static int enter(struct inject *inject, inject_fill_fn fill, void *ctx, struct t
 	if (error)
 		return error;
 	snprintf(name, sizeof name, "fd/%d", (int)fd);
-	proc_path(path, sizeof path, inject->facts.pid, inject->tid, name);
+	proc_path(path, sizeof path, inject->facts.pid, inject->remote.tid, name);
 	error = fill(ctx, path, err);
 	if (!error)
 		error = islands_map(inject, err);

@@ -277,7 +277,11 @@ pid_t proc_live_thread(pid_t pid)
 	size_t count = 0;
 	if (proc_threads(pid, &tids, &count))
 		return 0;
-	for (size_t i = 0; i < count; i++) {
+	/* The first thread lives longest, unless it has ended already. */
+	char first = proc_thread_state(pid, pid);
+	if (first && !strchr("ZXx", first))
+		alive = pid;
+	for (size_t i = 0; alive != pid && i < count; i++) {
 		char state = proc_thread_state(pid, tids[i]);
 		if (state == 0 || strchr("ZXx", state))
 			continue;

@@ -55,7 +55,7 @@ const struct proc_map *proc_maps_find(const struct proc_maps *maps, uint64_t add
 TM_MUST_CHECK int proc_threads(pid_t pid, pid_t **ret_tids, size_t *ret_count);
 /* State of a thread as in status; 0: it is gone. */
 char proc_thread_state(pid_t pid, pid_t tid);
-/* A thread that has not ended, sleeping ones first; 0: none. */
+/* A thread that has not ended: the first, or one that sleeps; 0: none. */
 pid_t proc_live_thread(pid_t pid);
 /* When the process was started, in ticks since boot; 0 unknown. */
 uint64_t proc_start_ticks(pid_t pid);
