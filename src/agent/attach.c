@@ -26,8 +26,8 @@ enum {
 	MEMFD_FLAGS = 3, /* close on exec, may be sealed */
 	F_DUPFD_CLOEXEC_NR = 1030,
 	HIGH_DESCRIPTOR = 500, /* programs count on the lowest numbers */
-	PATIENCE_S = 20, /* far more than a tracer that lives needs */
-	SPINS = 2000, /* some ten microseconds: as long as an answer takes */
+	PATIENCE_S = 20,       /* far more than a tracer that lives needs */
+	SPINS = 2000,          /* some ten microseconds: as long as an answer takes */
 	MONOTONIC = 1,
 	SETMASK = 2,
 	ERROR_EXISTS = 17,

@@ -140,8 +140,8 @@ int shm_open_at(struct shm *shm, const struct shm_options *options, const char *
 void shm_empty(struct shm *shm)
 {
 	if (shm->base)
-		madvise(shm->map.chunks, shm->bytes - (size_t)((char *)shm->map.chunks -
-							       (char *)shm->base),
+		madvise(shm->map.chunks,
+			shm->bytes - (size_t)((char *)shm->map.chunks - (char *)shm->base),
 			MADV_REMOVE);
 }
 

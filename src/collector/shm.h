@@ -37,7 +37,8 @@ TM_MUST_CHECK int shm_open_at(struct shm *shm, const struct shm_options *options
 			      struct tm_error *err);
 /* The descriptor is needed until the agent has it. */
 void shm_close_fd(struct shm *shm);
-/* Gives the pages of events and stacks back: the process keeps the memory mapped after the session. */
+/* Gives the pages of events and stacks back: the process keeps the memory mapped after the session.
+ */
 void shm_empty(struct shm *shm);
 /* Accepts a zeroed struct whose fd is -1. */
 void shm_close(struct shm *shm);
