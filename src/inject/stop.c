@@ -316,6 +316,17 @@ static void let_run(struct stop *stop)
 	stop->pause_ns = clock_steady_ns() - stop->first_ns;
 }
 
+/* Until those that were late have come, each for itself; nobody waits for them. */
+static void wait_for_late(struct stop *stop, uint64_t end_ns)
+{
+	while (look(stop) && clock_steady_ns() < end_ns) {
+		for (size_t i = 0; i < stop->count; i++)
+			if (stop->threads[i].stopped && !stop->threads[i].gone)
+				resume(&stop->threads[i], 0);
+		wait_for_change(STEP_NS);
+	}
+}
+
 static pid_t straggler(const struct stop *stop)
 {
 	for (size_t i = 0; i < stop->count; i++)
@@ -340,8 +351,7 @@ int stop_all(struct stop *stop, uint64_t patience_ns, struct tm_error *err)
 		pid_t late = straggler(stop);
 		let_run(stop);
 		if (error == -EAGAIN && clock_steady_ns() < end_ns) {
-			/* It stands still by itself as soon as it can. */
-			wait_until(stop, end_ns);
+			wait_for_late(stop, end_ns);
 			continue;
 		}
 		stop_release(stop);

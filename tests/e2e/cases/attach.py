@@ -233,7 +233,8 @@ def same_state(t):
 def kernel_state(pid, tid):
     text = pathlib.Path(f"/proc/{pid}/task/{tid}/status").read_text()
     return [line for line in text.splitlines()
-            if line.startswith(("Sig", "Shd", "Cap", "Seccomp", "NoNew", "TracerPid", "State"))]
+            if line.startswith(("SigP", "SigB", "SigI", "SigC", "Shd", "Cap", "Seccomp", "NoNew",
+                                "TracerPid"))]
 
 
 @case("attach/growth", "every attaching leaves mappings or descriptors behind")
