@@ -2,11 +2,11 @@
 #include "export/moves.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "model/event_scan.h"
 #include "model/history.h"
-#include "model/walk.h"
 
 /* What a thread's last REALLOC_FREE ended. */
 struct held {
@@ -28,12 +28,11 @@ struct moves {
 	struct history history; /* for ends that the file does not describe */
 	struct trace_old_end *ends;
 	size_t ends_room;
-	/* the way of filters that look at single blocks */
-	struct walk walk;
-	const struct trace_event *events;
-	uint64_t first_event;
-	bool stopped;
-	int code;
+	/* with a filter that looks at single blocks: a bit per block that was chosen at its birth
+	 */
+	bool by_block;
+	uint64_t *chosen;
+	size_t chosen_words;
 };
 
 static int tell(struct moves *m, enum move_kind kind, const struct trace_event *event)
@@ -54,9 +53,61 @@ static bool is_in_range(const struct moves *m, const struct trace_event *event)
 	return event->time_ns >= m->input->from_ns && event->time_ns <= m->input->to_ns;
 }
 
-static bool is_chosen(const struct moves *m, uint32_t stack_id)
+/* ---- what is chosen ---- */
+
+static bool by_stack(const struct moves *m, uint32_t stack_id)
 {
 	return !m->input->filter || filter_stack(m->input->filter, stack_id) == FILTER_YES;
+}
+
+static int set_bit(struct moves *m, uint64_t block_id)
+{
+	size_t word = (size_t)((block_id - m->first_block_id) / 64);
+	if (word >= m->chosen_words) {
+		size_t words = word + word / 2 + 1024;
+		uint64_t *grown = tm_grow_array(m->chosen, words, sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + m->chosen_words, 0, (words - m->chosen_words) * sizeof *grown);
+		m->chosen = grown;
+		m->chosen_words = words;
+	}
+	m->chosen[word] |= 1ull << ((block_id - m->first_block_id) % 64);
+	return 0;
+}
+
+static bool has_bit(const struct moves *m, uint64_t block_id)
+{
+	size_t word = (size_t)((block_id - m->first_block_id) / 64);
+	return word < m->chosen_words &&
+	       m->chosen[word] >> ((block_id - m->first_block_id) % 64) & 1;
+}
+
+/* At its birth; filters that look at more are not for formats that tell a history. */
+static int choose(struct moves *m, const struct trace_event *event, bool *ret_chosen)
+{
+	*ret_chosen = by_stack(m, event->stack_id);
+	if (!m->by_block)
+		return 0;
+	const struct filter_block facts = {
+		.stack_id = event->stack_id,
+		.thread_id = event->thread_id,
+		.api = event->api,
+		.size_bytes = event->size_bytes,
+		.address = event->address,
+		.birth_ns = event->time_ns,
+		.now_ns = m->input->to_ns,
+	};
+	enum filter_verdict verdict = filter_stack(m->input->filter, event->stack_id);
+	if (verdict == FILTER_DEPENDS)
+		verdict = filter_block(m->input->filter, &facts);
+	*ret_chosen = verdict != FILTER_NO;
+	return *ret_chosen ? set_bit(m, event->block_id) : 0;
+}
+
+static bool was_chosen(const struct moves *m, const struct trace_event *event)
+{
+	return m->by_block ? has_bit(m, event->block_id) : by_stack(m, event->stack_id);
 }
 
 /* ---- from events, and what the file says of ends ---- */
@@ -89,13 +140,15 @@ static int begin(struct moves *m, const struct trace_event *event)
 		return 0;
 	if (m->first_block_id == UINT64_MAX)
 		m->first_block_id = event->block_id;
-	return is_chosen(m, event->stack_id) ? tell(m, MOVE_BEGIN, event) : 0;
+	bool chosen;
+	int code = choose(m, event, &chosen);
+	return code || !chosen ? code : tell(m, MOVE_BEGIN, event);
 }
 
 static int end(struct moves *m, const struct trace_event *event)
 {
 	bool is_told = is_in_range(m, event) && event->block_id >= m->first_block_id &&
-		       is_chosen(m, event->stack_id);
+		       was_chosen(m, event);
 	int code = is_told ? tell(m, MOVE_END, event) : 0;
 	if (!code && event->op == TRACE_REALLOC_FREE)
 		code = hold(m, event, is_told);
@@ -192,56 +245,15 @@ static int look_at(void *ctx, size_t index, const struct trace_event_block *fact
 	return code ? code : tell_progress(m, facts->first_event + facts->event_count);
 }
 
-/* ---- by walking with every block that may be chosen ---- */
-
-static int ignore_block(void *ctx, const struct walk_block *block, const struct walk_end *end)
-{
-	(void)ctx;
-	(void)block;
-	(void)end;
-	return 0;
-}
-
-static void take_move(void *ctx, uint64_t ordinal, const struct walk_block *block,
-		      enum walk_move kind)
-{
-	struct moves *m = ctx;
-	struct trace_event event = m->events[ordinal - m->first_event];
-	const uint64_t from_ns = m->input->from_ns;
-	if (m->code || !is_in_range(m, &event) || block->birth_ns < from_ns)
-		return;
-	event.block_id = block->block_id;
-	event.size_bytes = block->size_bytes;
-	event.stack_id = block->stack_id;
-	m->code = tell(m,
-		       kind == WALK_BEGINS ? MOVE_BEGIN
-		       : kind == WALK_ENDS ? MOVE_END
-					   : MOVE_RETURN,
-		       &event);
-}
-
-static int walk_at(void *ctx, size_t index, const struct trace_event_block *facts,
-		   struct trace_event *events)
-{
-	struct moves *m = ctx;
-	(void)index;
-	m->events = events;
-	m->first_event = facts->first_event;
-	int code = walk_events(&m->walk, facts, events, facts->event_count);
-	if (!code)
-		code = m->code;
-	return code ? code : tell_progress(m, facts->first_event + facts->event_count);
-}
-
 /* Blocks of events outside the range hold nothing that is told. */
-static void find_blocks(const struct moves *m, bool from_start, size_t *ret_first, size_t *ret_end)
+static void find_blocks(const struct moves *m, size_t *ret_first, size_t *ret_end)
 {
 	size_t count = trace_reader_event_block_count(m->reader), first = 0, end = 0;
 	struct trace_event_block facts;
 	for (size_t i = 0; i < count; i++) {
 		if (trace_reader_event_block(m->reader, i, &facts))
 			continue;
-		if (!from_start && facts.end_ns < m->input->from_ns)
+		if (facts.end_ns < m->input->from_ns)
 			first = i + 1;
 		if (facts.start_ns <= m->input->to_ns)
 			end = i + 1;
@@ -259,31 +271,24 @@ int moves_run(const struct export_input *input, move_fn fn, void *ctx, struct tm
 		.ctx = ctx,
 		.err = err,
 		.first_block_id = UINT64_MAX,
-		.walk = {.filter = input->filter,
-			 .now_ns = input->to_ns,
-			 .now_event = UINT64_MAX,
-			 .end_ns = query_duration_ns(input->section),
-			 .chosen = ignore_block,
-			 .moved = take_move,
-			 .ctx = &m},
+		.by_block = input->filter && filter_needs_blocks(input->filter),
 	};
-	bool walks = input->filter && filter_needs_blocks(input->filter);
 	struct event_scan_counts counts = {0};
 	struct model_totals totals;
 	struct event_scan scan = {
 		.reader = m.reader,
-		.addresses = walks && filter_needs_addresses(input->filter),
-		.fn = walks ? walk_at : look_at,
+		.addresses = m.by_block && filter_needs_addresses(input->filter),
+		.fn = look_at,
 		.ctx = &m,
 	};
 	model_totals(query_model(input->section), &totals);
 	m.total_events = totals.events;
 	history_init(&m.history, m.reader);
-	find_blocks(&m, walks, &scan.first, &scan.end);
+	find_blocks(&m, &scan.first, &scan.end);
 	int code = event_scan_run(&scan, &counts, err);
 	history_done(&m.history);
-	walk_done(&m.walk);
 	tm_free(m.held);
 	tm_free(m.ends);
+	tm_free(m.chosen);
 	return code;
 }

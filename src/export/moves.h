@@ -4,8 +4,8 @@
  * the stack and size it began with. For formats that tell a history. Only blocks
  * that begin in the range are told of; older ones are not.
  *
- * Memory: a few decoded blocks of events; 64 bytes per live block that is chosen
- * where a filter looks at more than stacks.
+ * Memory: a few decoded blocks of events; where a filter looks at more than stacks
+ * a bit per block that begins in the range.
  */
 #pragma once
 

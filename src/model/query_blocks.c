@@ -18,7 +18,10 @@
 #include "model/query_skip.h"
 #include "model/walk.h"
 
-enum { RECOUNT_PARTS = 16 };
+enum {
+	RECOUNT_PARTS = 16,
+	HELD_MAX = 1 << 18, /* blocks without an order: 64 bytes each, and as much while it grows */
+};
 
 struct listing {
 	struct query_section *section;
@@ -319,12 +322,29 @@ static int report(struct listing *list)
 	return rc;
 }
 
-static int run(struct listing *list)
+/* The part in which this block was born, or one before it. */
+static size_t birth_part(const struct query_section *s, uint64_t block_id)
+{
+	size_t low = 0, high = s->part_count;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+		if (s->parts[middle].first_block_id <= block_id)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Blocks from a number on, in no order as many as can be held; *from_id moves on, to 0 at the end.
+ */
+static int run_some(struct listing *list, uint64_t *from_id)
 {
 	struct query_section *s = list->section;
 	struct event_scan_counts counts = {0};
 	struct event_scan events = {
 		.reader = s->reader,
+		.first = *from_id ? birth_part(s, *from_id) : 0,
 		.end = s->part_count,
 		.addresses = true,
 		.threads = s->threads,
@@ -344,17 +364,30 @@ static int run(struct listing *list)
 		.chosen = add_block,
 		.moved = on_move,
 		.ctx = list,
+		.from_id = *from_id,
+		.limit = list->options->unordered ? HELD_MAX : 0,
 	};
 	int rc = event_scan_run(&events, &counts, list->err);
 	if (!rc || list->is_done)
 		rc = walk_finish(&list->walk);
+	*from_id = list->walk.until_id;
+	walk_done(&list->walk);
+	return rc;
+}
+
+static int run(struct listing *list)
+{
+	uint64_t from_id = 0;
+	int rc;
+	do {
+		rc = run_some(list, &from_id);
+	} while (!rc && from_id);
 	if (!rc)
 		rc = find_all_next(list);
 	if (!rc)
 		rc = report(list);
 	if (rc == -ENOMEM)
 		tm_fail(list->err, rc, "no memory for so many blocks; narrow the filter");
-	walk_done(&list->walk);
 	tm_free(list->kept);
 	return rc;
 }

@@ -79,7 +79,9 @@ struct query_blocks_options {
 	const struct filter_bound *filter;
 	uint64_t first_block_id; /* paging: go on with the last block_id + 1 */
 	uint64_t limit;          /* 0 = all */
-	bool unordered;          /* each as soon as its fate is known; no limit, no memory */
+	/* Each as soon as its fate is known, no limit, at most 48 MiB: where more live at once than
+	 * that, in groups by birth, with a pass over the events for each. */
+	bool unordered;
 	/* With a limit and QUERY_BLOCKS_ALLOCATED, when the filter asks for nothing that is known
 	 * only at a block's end: after so long the first are told whose births were met, even if
 	 * the end of some is not known yet. 0: all ends are looked for. */

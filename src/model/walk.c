@@ -213,8 +213,13 @@ static int on_birth(struct walk *walk, uint64_t ordinal, const struct trace_even
 	if (event->op == TRACE_REALLOC_ALLOC)
 		rc = settle_pending(walk, thread, event->block_id);
 	thread->last_block = event->block_id + 1;
-	if (rc || !may_choose(walk, &block))
+	if (rc || block.block_id < walk->from_id ||
+	    (walk->until_id && block.block_id >= walk->until_id) || !may_choose(walk, &block))
 		return rc;
+	if (walk->limit && walk->count >= walk->limit) {
+		walk->until_id = block.block_id;
+		return 0;
+	}
 	note_move(walk, ordinal, &block, WALK_BEGINS);
 	return add_block(walk, &block);
 }

@@ -61,6 +61,12 @@ struct walk {
 	void (*moved)(void *ctx, uint64_t ordinal, const struct walk_block *block,
 		      enum walk_move move);
 	void *ctx;
+	/*
+	 * To hold no more than `limit` blocks at a time (0: all): blocks before from_id are not
+	 * looked at, and when there are too many, until_id becomes the first that was not: another
+	 * walk can begin there.
+	 */
+	uint64_t from_id, until_id, limit;
 	/* The walk's own: */
 	struct walk_block *blocks;
 	uint32_t used, room, free_head; /* free_head: number + 1 */
