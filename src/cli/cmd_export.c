@@ -79,7 +79,8 @@ static int write_loaded(const struct export_options *options, struct report *rep
 	struct progress progress;
 	const struct view_mode *mode = report_mode(report);
 	struct export_input input = {
-		.path = report->path,
+		.path = report->opened_path,
+		.name = report->opened_path == report->path ? NULL : report->path,
 		.facts = &report->input,
 		.data = report->data,
 		.section = report->query,
@@ -124,13 +125,16 @@ static int choose_image(struct report *report, struct tm_error *err)
 static int export_trace(const struct export_options *options, struct tm_error *err)
 {
 	struct report report = {.path = options->report.path, .options = &options->report};
+	char name[TRACES_NAME_BYTES];
 	int code = kinds_new(&report.kinds, err);
 	if (!code)
 		code = kinds_read_default(report.kinds, err);
 	if (!code && options->report.kinds)
 		code = kinds_read_file(report.kinds, options->report.kinds, err);
 	if (!code)
-		code = traces_open(report.path, &report.reader, err);
+		code = traces_resolve(report.path, name, &report.opened_path, err);
+	if (!code)
+		code = trace_reader_open(report.opened_path, &report.reader, err);
 	if (code == -EINVAL) /* is for mistakes in the command line */
 		code = -EMEDIUMTYPE;
 	if (!code)

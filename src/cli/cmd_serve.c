@@ -11,9 +11,11 @@
 
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/progress.h"
 #include "cli/recorder.h"
 #include "cli/settings.h"
+#include "cli/traces.h"
 #include "server/server.h"
 
 enum { PATHS_MAX = 1024 };
@@ -55,6 +57,8 @@ static const struct args_option options[] = {
 
 struct request {
 	const char *paths[PATHS_MAX];
+	const char *names[PATHS_MAX]; /* of imported ones; else NULL */
+	char opened[PATHS_MAX][TRACES_NAME_BYTES];
 	size_t path_count;
 	struct settings given; /* on the command line */
 	struct settings kept;  /* in the settings file */
@@ -278,11 +282,26 @@ static int join_settings(struct request *request, struct tm_error *err)
 	return code;
 }
 
+/* Files of other tools, and standard input, become temporary traces that keep their names. */
+static int import_files(struct request *request, struct tm_error *err)
+{
+	int code = 0;
+	for (size_t i = 0; i < request->path_count && !code; i++) {
+		const char *path = request->paths[i];
+		if (strcmp(path, "-") != 0 && !foreign_is(path))
+			continue;
+		code = traces_resolve(path, request->opened[i], &request->paths[i], err);
+		request->names[i] = path;
+	}
+	return code;
+}
+
 static int serve(struct request *request)
 {
 	struct reading reading = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	const struct server_options server_options = {
 		.paths = request->paths,
+		.names = request->names,
 		.path_count = request->path_count,
 		.listen = request->listen,
 		.token = request->token,
@@ -304,6 +323,10 @@ static int serve(struct request *request)
 	struct tm_error err = {0};
 	sigset_t ends;
 	int got;
+	if (import_files(request, &err)) {
+		fprintf(stderr, "tidemark serve: %s.\n", err.text);
+		return 1;
+	}
 	/* Blocked before there are threads: the signals then come to sigwait() only. */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);

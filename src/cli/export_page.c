@@ -18,7 +18,7 @@ static int write_page(const struct export_input *input, struct outlet *outlet, s
 		return tm_fail(err, -EINVAL,
 			       "the format html holds the whole run: leave out --from, --to, --at "
 			       "and --filter, or make a part with 'tidemark trim' first");
-	return server_save_page(input->path, put, outlet, err);
+	return server_save_page(input->path, input->name, put, outlet, err);
 }
 
 const struct export_format export_page = {

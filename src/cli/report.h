@@ -67,6 +67,7 @@ struct report_options {
 
 struct report {
 	const char *path;
+	const char *opened_path; /* of exports: path itself, or that of a temporary trace */
 	const struct report_options *options;
 	struct trace_reader *reader;
 	size_t section, section_count; /* of the file: images of the process */

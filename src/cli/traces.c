@@ -24,13 +24,20 @@ static int check_path(const char *path, struct tm_error *err)
 	return 0;
 }
 
+_Static_assert((int)TRACES_NAME_BYTES >= (int)FOREIGN_PATH_BYTES, "room for any name");
+
+int traces_resolve(const char *path, char ret_name[TRACES_NAME_BYTES], const char **ret_path,
+		   struct tm_error *err)
+{
+	int code = check_path(path, err);
+	return code ? code : foreign_resolve(path, ret_name, ret_path, err);
+}
+
 int traces_open(const char *path, struct trace_reader **ret_reader, struct tm_error *err)
 {
-	char name[FOREIGN_PATH_BYTES];
+	char name[TRACES_NAME_BYTES];
 	const char *found;
-	int code = check_path(path, err);
-	if (!code)
-		code = foreign_resolve(path, name, &found, err);
+	int code = traces_resolve(path, name, &found, err);
 	return code ? code : trace_reader_open(found, ret_reader, err);
 }
 

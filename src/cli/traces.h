@@ -13,6 +13,13 @@
  */
 TM_MUST_CHECK int traces_open(const char *path, struct trace_reader **ret_reader,
 			      struct tm_error *err);
+/*
+ * The path to open instead: path itself, or ret_name of a temporary trace that lives
+ * as long as the tool.
+ */
+enum { TRACES_NAME_BYTES = 32 };
+TM_MUST_CHECK int traces_resolve(const char *path, char ret_name[TRACES_NAME_BYTES],
+				 const char **ret_path, struct tm_error *err);
 /* The same of a trace that is to be changed in its place: files of other tools are not. */
 TM_MUST_CHECK int traces_open_own(const char *path, struct trace_reader **ret_reader,
 				  struct tm_error *err);

@@ -19,6 +19,7 @@
 
 struct export_input {     /* all borrowed */
 	const char *path; /* of the trace file */
+	const char *name; /* what to call it where the path says nothing; NULL = the path */
 	const struct view_input *facts;
 	const struct view_data *data; /* of what was chosen, folded */
 	struct query_section *section;

@@ -71,6 +71,7 @@ struct filter_context {
 	const struct trace_thread *threads;
 	size_t thread_count;
 	const struct filter_names *names; /* may be NULL: then no frame has a name */
+	uint32_t unknown;                 /* enum trace_unknown: what the trace does not say */
 	filter_moment_fn moment;          /* may be NULL: then only durations since the start */
 	void *moment_ctx;
 };

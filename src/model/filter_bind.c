@@ -260,6 +260,32 @@ static void note_needs(struct filter_bound *bound)
 	}
 }
 
+/* What a term asks for must be in the trace: an imported file may not have it. */
+static int check_known(const struct filter_bound *bound, uint32_t unknown, struct tm_error *err)
+{
+	static const uint32_t needs[FILTER_KEY_COUNT] = {
+		[FILTER_THREAD] = TRACE_UNKNOWN_THREADS,
+		[FILTER_SIZE] = TRACE_UNKNOWN_EVENTS,
+		[FILTER_LIFETIME] = TRACE_UNKNOWN_LIFETIMES | TRACE_UNKNOWN_EVENTS,
+		[FILTER_AGE] = TRACE_UNKNOWN_LIFETIMES | TRACE_UNKNOWN_EVENTS,
+		[FILTER_TIME] = TRACE_UNKNOWN_TIMES,
+		[FILTER_ADDRESS] = TRACE_UNKNOWN_EVENTS,
+		[FILTER_API] = TRACE_UNKNOWN_EVENTS,
+		[FILTER_TEMPORARY] = TRACE_UNKNOWN_TEMPORARY | TRACE_UNKNOWN_EVENTS,
+		[FILTER_UNFREED] = TRACE_UNKNOWN_LIFETIMES | TRACE_UNKNOWN_EVENTS,
+		[FILTER_FOREIGN] = TRACE_UNKNOWN_THREADS | TRACE_UNKNOWN_EVENTS,
+	};
+	for (size_t i = 0; i < bound->filter->term_count; i++) {
+		enum filter_key key = bound->filter->terms[i].key;
+		if (unknown & needs[key])
+			return tm_fail(err, -EINVAL,
+				       "the filter asks for '%s', which the imported file does not "
+				       "say of single blocks",
+				       filter_keys[key].name);
+	}
+	return 0;
+}
+
 int filter_bind(const struct filter *filter, const struct filter_context *context,
 		struct filter_bound **ret_bound, struct tm_error *err)
 {
@@ -269,7 +295,9 @@ int filter_bind(const struct filter *filter, const struct filter_context *contex
 	bound->filter = filter;
 	struct binder b = {.bound = bound, .context = context, .err = err};
 	note_needs(bound);
-	int rc = bind_moments(&b);
+	int rc = check_known(bound, context->unknown, err);
+	if (!rc)
+		rc = bind_moments(&b);
 	if (!rc && (bind_stacks(&b) || bind_threads(&b)))
 		rc = tm_fail(err, -ENOMEM, "no memory for the filter");
 	for (size_t i = 0; i < sizeof b.known / sizeof b.known[0]; i++) {

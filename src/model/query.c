@@ -211,7 +211,12 @@ int query_bind(const struct query_section *s, const struct filter *filter,
 	       const struct filter_names *names, struct filter_bound **ret_bound,
 	       struct tm_error *err)
 {
+	const struct trace_meta *meta;
+	int rc = trace_reader_meta(s->reader, &meta, err);
+	if (rc)
+		return rc;
 	struct filter_context context = {
+		.unknown = meta->unknown,
 		.stacks = s->stacks,
 		.stack_count = s->stack_count,
 		.threads = s->thread_rows,

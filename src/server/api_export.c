@@ -157,7 +157,7 @@ static int send_export(struct call *call, const struct selection *selection,
 static int send_page(struct call *call, struct tm_error *err)
 {
 	struct download download = {.answer = call->answer};
-	int code = server_save_page(call->facts->path, send_bytes, &download, err);
+	int code = server_save_page(call->facts->path, NULL, send_bytes, &download, err);
 	return end_download(&download, code);
 }
 

@@ -18,6 +18,7 @@ struct entry {
 	char id[CATALOG_ID_CHARS + 1];
 	char *path;
 	const char *name;
+	char *owned_name; /* of add_named(), else NULL */
 	uint64_t bytes;
 	int64_t changed_ns;
 	uint64_t used; /* rises with each use */
@@ -57,6 +58,12 @@ static struct entry *find_path(struct catalog *catalog, const char *path)
 	return NULL;
 }
 
+static void name_entry(struct entry *entry, const char *by)
+{
+	snprintf(entry->id, sizeof entry->id, "%012llx",
+		 (unsigned long long)(hash_bytes(by, strlen(by)) >> 16));
+}
+
 static struct entry *entry_new(const struct catalog *catalog, const char *path)
 {
 	struct entry *entry = tm_alloc(sizeof *entry);
@@ -70,8 +77,7 @@ static struct entry *entry_new(const struct catalog *catalog, const char *path)
 	}
 	const char *slash = strrchr(entry->path, '/');
 	entry->name = slash ? slash + 1 : entry->path;
-	snprintf(entry->id, sizeof entry->id, "%012llx",
-		 (unsigned long long)(hash_bytes(path, strlen(path)) >> 16));
+	name_entry(entry, path);
 	return entry;
 }
 
@@ -132,6 +138,8 @@ static int add_path(struct catalog *catalog, const char *path, struct tm_error *
 	if (stat(path, &status))
 		return tm_fail(err, -errno, "'%s' cannot be opened: %s", path, strerror(errno));
 	char *whole = realpath(path, NULL);
+	if (!whole && S_ISREG(status.st_mode)) /* it has lost its name, but can be opened */
+		whole = strdup(path);
 	if (!whole)
 		return tm_fail(err, -errno, "'%s' cannot be opened: %s", path, strerror(errno));
 	int code = -ENOMEM;
@@ -156,8 +164,32 @@ static int add_path(struct catalog *catalog, const char *path, struct tm_error *
 	return code == -ENOMEM ? tm_fail(err, code, "no memory for the list of traces") : code;
 }
 
-int catalog_new(const char *const *paths, size_t count, struct catalog **ret_catalog,
-		struct tm_error *err)
+/* A file without a place of its own: it is known by its name. */
+static int add_named(struct catalog *catalog, const char *path, const char *name,
+		     struct tm_error *err)
+{
+	struct stat status;
+	if (stat(path, &status))
+		return tm_fail(err, -errno, "'%s' cannot be opened: %s", name, strerror(errno));
+	char *copy = tm_strdup(name);
+	if (!copy || add(catalog, path, &status)) {
+		tm_free(copy);
+		return tm_fail(err, -ENOMEM, "no memory for the list of traces");
+	}
+	struct entry *entry = find_path(catalog, path);
+	if (!entry) { /* there are too many */
+		tm_free(copy);
+		return 0;
+	}
+	const char *slash = strrchr(copy, '/');
+	entry->owned_name = copy;
+	entry->name = slash ? slash + 1 : copy;
+	name_entry(entry, name);
+	return 0;
+}
+
+int catalog_new(const char *const *paths, const char *const *names, size_t count,
+		struct catalog **ret_catalog, struct tm_error *err)
 {
 	struct catalog *catalog = tm_alloc(sizeof *catalog);
 	if (!catalog)
@@ -165,7 +197,8 @@ int catalog_new(const char *const *paths, size_t count, struct catalog **ret_cat
 	pthread_mutex_init(&catalog->lock, NULL);
 	int code = 0;
 	for (size_t i = 0; i < count && !code; i++)
-		code = add_path(catalog, paths[i], err);
+		code = names && names[i] ? add_named(catalog, paths[i], names[i], err)
+					 : add_path(catalog, paths[i], err);
 	if (code) {
 		catalog_free(catalog);
 		return code;
@@ -182,6 +215,7 @@ struct catalog *catalog_free(struct catalog *catalog)
 	for (size_t i = 0; i < catalog->count; i++) {
 		shown_free(catalog->entries[i]->shown);
 		tm_free(catalog->entries[i]->path);
+		tm_free(catalog->entries[i]->owned_name);
 		tm_free(catalog->entries[i]);
 	}
 	for (size_t i = 0; i < catalog->folder_count; i++)

@@ -16,9 +16,12 @@ enum { CATALOG_ID_CHARS = 12, CATALOG_TRACES_MAX = 4096 };
 
 struct catalog;
 
-/* -ENOENT with a sentence when a path does not exist, -ENOMEM. */
-TM_MUST_CHECK int catalog_new(const char *const *paths, size_t count, struct catalog **ret_catalog,
-			      struct tm_error *err);
+/*
+ * names, and each of them, may be NULL: what to call a trace whose path says nothing,
+ * as "/dev/fd/7". -ENOENT with a sentence when a path does not exist, -ENOMEM.
+ */
+TM_MUST_CHECK int catalog_new(const char *const *paths, const char *const *names, size_t count,
+			      struct catalog **ret_catalog, struct tm_error *err);
 /* Who is told while a file is read. Before the first request. */
 void catalog_watch(struct catalog *catalog, struct shown_watcher watcher);
 /* Reading stops, of all that are being read. Any thread. */

@@ -210,7 +210,8 @@ static int put_page(struct saving *saving, const struct page_file *script,
 	return code ? code : put(saving, "</script>\n");
 }
 
-int server_save_page(const char *trace_path, server_write_fn write, void *ctx, struct tm_error *err)
+int server_save_page(const char *trace_path, const char *name, server_write_fn write, void *ctx,
+		     struct tm_error *err)
 {
 	struct saving saving = {.write = write, .ctx = ctx};
 	const struct page_file *script = find_file("/app.js"), *style = find_file("/style.css");
@@ -218,7 +219,7 @@ int server_save_page(const char *trace_path, server_write_fn write, void *ctx, s
 	if (!script || !style)
 		return tm_fail(err, -ENODATA,
 			       "this tidemark was built without its page, so it cannot save one");
-	int code = catalog_new(&trace_path, 1, &saving.catalog, err);
+	int code = catalog_new(&trace_path, &name, 1, &saving.catalog, err);
 	if (code)
 		return code;
 	code = catalog_enter(saving.catalog, "last", &facts, err);

@@ -66,7 +66,8 @@ static int start(struct server *server, const struct server_options *options, st
 	if (!code)
 		code = make_guard(options, &listen, &guard, err);
 	if (!code)
-		code = catalog_new(options->paths, options->path_count, &server->catalog, err);
+		code = catalog_new(options->paths, options->names, options->path_count,
+				   &server->catalog, err);
 	if (!code)
 		catalog_watch(server->catalog,
 			      (struct shown_watcher){options->progress, options->progress_ctx});

@@ -21,6 +21,7 @@ struct server;
 
 struct server_options {
 	const char *const *paths; /* trace files and folders; borrowed during server_start() */
+	const char *const *names; /* what to call them where the path says nothing; NULL = none */
 	size_t path_count;
 	const char *listen;     /* "127.0.0.1:8080", "[::1]:0", "8080"; NULL = the first */
 	const char *allow_host; /* one more name by which browsers may call us; NULL = none */
@@ -62,8 +63,8 @@ struct server *server_stop(struct server *server);
  * write() gets it in pieces; not 0 stops with that. -ENODATA: built without the page.
  */
 typedef int (*server_write_fn)(void *ctx, const void *data, size_t bytes);
-TM_MUST_CHECK int server_save_page(const char *trace_path, server_write_fn write, void *ctx,
-				   struct tm_error *err);
+TM_MUST_CHECK int server_save_page(const char *trace_path, const char *name, server_write_fn write,
+				   void *ctx, struct tm_error *err);
 
 /* "http://127.0.0.1:8080/", with the token where one is needed. Borrowed. */
 const char *server_address(const struct server *server);

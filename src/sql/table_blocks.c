@@ -146,6 +146,13 @@ static void put_end(const struct pairing_block *block, int column, sqlite3_conte
 	}
 }
 
+/* Which of several alike blocks ended is not known: a lifetime would be made up. */
+static bool is_unknown(const struct blocks *blocks, int column)
+{
+	const struct trace_meta *meta = blocks->query->sql->input.meta;
+	return column == LIFETIME_NS && meta && meta->unknown & TRACE_UNKNOWN_LIFETIMES;
+}
+
 static int value(void *state, int column, sqlite3_context *ret)
 {
 	const struct blocks *blocks = state;
@@ -185,7 +192,8 @@ static int value(void *state, int column, sqlite3_context *ret)
 			vtab_put_u64(ret, birth->realloc_from);
 		break;
 	default:
-		put_end(&blocks->block, column, ret);
+		if (!is_unknown(blocks, column))
+			put_end(&blocks->block, column, ret);
 		break;
 	}
 	return 0;

@@ -36,7 +36,7 @@ static void open_catalog(void)
 	if (fd < 0 || trace_writer_open(fd, &options, &writer, &err))
 		abort();
 	scenario_write(writer);
-	if (trace_writer_close(writer, &err) || catalog_new(paths, 1, &catalog, &err) ||
+	if (trace_writer_close(writer, &err) || catalog_new(paths, NULL, 1, &catalog, &err) ||
 	    !catalog_entry(catalog, 0, &trace) || catalog_enter(catalog, trace.id, &facts, &err))
 		abort();
 	/* It has been read, so its file is not needed any more. */

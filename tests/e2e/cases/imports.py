@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of other tools: what the tools themselves say of them is what we must say."""
 import gzip
+import json
 import pathlib
 import re
 
@@ -169,6 +170,13 @@ def commands(t):
     t.expect('"peak_bytes": 32' in piped.out, piped.out[:600])
     part = t.folder / "part.tide"
     t.equal("trim", t.tool("trim", "--from", "peak", path, part).status, 0)
+    for words in ("lifetime>1s", "age>1s", "thread:x"):
+        result = t.tool("report", "--filter", words, path)
+        t.expect(result.status == 2 and "does not say" in result.err,
+                 f"{words}: {result.status} {result.err}")
+    result = t.tool("sql", path, "select count(*), count(free_ns), count(lifetime_ns) from blocks",
+                    "--csv")
+    t.expect("2,1,0" in result.out, result.out + result.err)
     # What is to be changed must be a trace.
     for command in ("repair", "symbolize"):
         result = t.tool(command, path)
@@ -176,6 +184,22 @@ def commands(t):
                  f"{command}: {result.status} {result.err}")
     t.equal("the file", path.read_text(), FILE)
     t.equal("nothing is left behind", [one.name for one in t.folder.glob("tidemark.*")], [])
+
+
+@case("import/serve", "the page does not show a file of another tool")
+def serve(t):
+    from cases.serve import Server
+    path = t.folder / "heaptrack.demo.1"
+    path.write_text(FILE)
+    with Server(t, path) as server:
+        listed = json.loads(server.request("/api/v1/traces")[2])["traces"]
+        t.equal("names", [one["name"] for one in listed], ["heaptrack.demo.1"])
+        t.equal("export", server.request("/api/v1/traces/last/export/collapsed?mode=peak")[2],
+                b"main;grow 32\n")
+        facts = json.loads(server.request("/api/v1/traces/last/summary")[2])
+        t.equal("unknown", facts["unknown"], ["lifetimes", "threads"])
+    page = t.folder / "page.html"
+    t.equal("html", t.tool("export", path, "--format", "html", "-o", page).status, 0)
 
 
 @case("import/convert", "tidemark convert writes what it should not, or not what it should")
