@@ -33,7 +33,23 @@ static bool name_frame(void *ctx, uint32_t stack_id, size_t index, struct filter
 	return index == 0;
 }
 
-static struct filter_bound *bind(const char *text, struct filter **ret_filter)
+/* 1 main; 2 main > [heap] pool; 3 that > [tag] request=a; 4 main > [tag] request=b */
+static bool name_label(void *ctx, uint32_t stack_id, size_t index, struct filter_frame *ret)
+{
+	static const struct filter_frame frames[] = {
+		{.function = NULL},
+		{.function = "main"},
+		{.function = "[heap] pool", .heap = "pool", .is_allocator = true},
+		{.function = "[tag] request=a", .tag = "request=a", .is_allocator = true},
+		{.function = "[tag] request=b", .tag = "request=b", .is_allocator = true},
+	};
+	(void)ctx;
+	*ret = frames[stack_id];
+	return index == 0;
+}
+
+static struct filter_bound *bind_names(const char *text, const struct filter_names *names,
+				       struct filter **ret_filter)
 {
 	struct tm_error err = {0};
 	struct filter_bound *bound;
@@ -42,14 +58,46 @@ static struct filter_bound *bind(const char *text, struct filter **ret_filter)
 		tap_note("'%s' at %zu: %s", text, column, err.text);
 		tap_stop();
 	}
-	struct filter_names names = {.frame = name_frame};
 	struct filter_context context = {.stacks = stacks,
 					 .stack_count = 5,
 					 .threads = threads,
 					 .thread_count = 2,
-					 .names = &names};
+					 .names = names};
 	REQUIRE(filter_bind(*ret_filter, &context, &bound, &err) == 0);
 	return bound;
+}
+
+static struct filter_bound *bind(const char *text, struct filter **ret_filter)
+{
+	static const struct filter_names names = {.frame = name_frame};
+	return bind_names(text, &names, ret_filter);
+}
+
+/* Heaps and tags are known by the stack alone, and never are a site. */
+static void labels(void)
+{
+	static const struct filter_names names = {.frame = name_label};
+	static const struct {
+		const char *text;
+		bool takes[5]; /* by stack */
+	} wanted[] = {
+		{"heap:pool", {0, 0, 1, 1, 0}},      {"heap=pool", {0, 0, 1, 1, 0}},
+		{"heap=poo", {0, 0, 0, 0, 0}},       {"tag:request", {0, 0, 0, 1, 1}},
+		{"tag=request=b", {0, 0, 0, 0, 1}},  {"heap:pool and tag:/=a$/", {0, 0, 0, 1, 0}},
+		{"not heap:pool", {1, 1, 0, 0, 1}},  {"site=main", {0, 1, 1, 1, 1}},
+		{"tag!=request=a", {1, 1, 1, 0, 1}},
+	};
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+		struct filter *filter;
+		struct filter_bound *bound = bind_names(wanted[i].text, &names, &filter);
+		CHECK(!filter_needs_blocks(bound));
+		for (uint32_t stack = 0; stack < 5; stack++)
+			if (!CHECK_EQ_U64(filter_stack(bound, stack),
+					  wanted[i].takes[stack] ? FILTER_YES : FILTER_NO))
+				tap_note("'%s', stack %u", wanted[i].text, stack);
+		filter_bound_free(bound);
+		filter_free(filter);
+	}
 }
 
 static enum filter_verdict judge(const char *text, const struct filter_block *block)
@@ -292,6 +340,7 @@ static void memory_may_run_out(void)
 
 static const struct tap_case cases[] = {
 	{.name = "names choose stacks", .run = names_choose_stacks},
+	{.name = "heaps and tags choose stacks", .run = labels},
 	{.name = "and, or, not and brackets combine terms", .run = words_combine},
 	{.name = "sizes, times, threads and kinds choose blocks", .run = numbers_choose_blocks},
 	{.name = "a mistake is pointed at", .run = mistakes_are_pointed_at},
