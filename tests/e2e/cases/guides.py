@@ -62,6 +62,13 @@ def guide(name, tools=(), prepare=(), status=(0,), sandbox=False):
                      f"{done.out[-200:]}{done.err[-300:]}")
 
 
+def put_pools(t):
+    for name in ("app", "old", "new"):
+        done = t.tool("run", "-q", "-o", f"{name}.tide", t.target("pools"), "all")
+        t.need(done.status == 0, f"tidemark run: {done.err}")
+
+
+guide("api", prepare=[put_pools])
 guide("from-heaptrack", prepare=[put_app, put_tide])
 guide("from-memory-profiler", prepare=[put_app])
 guide("nim", tools=["nim"], prepare=[put_nim])
