@@ -17,6 +17,7 @@
 #include "cli/run_serve.h"
 #include "collector/collector.h"
 #include "inject/inject.h"
+#include "inject/plan_hook.h"
 #include "wire/wire.h"
 
 enum {
@@ -33,6 +34,7 @@ enum {
 	OPT_EMBED_SOURCE,
 	OPT_SERVE,
 	OPT_LISTEN,
+	OPT_HOOK,
 	OPT_DRY_RUN,
 	OPT_HELP,
 };
@@ -55,6 +57,8 @@ static const struct args_option options[] = {
 	{OPT_SERVE, 0, "serve", NULL,
 	 "show the page of the recording while it runs, and after, until Ctrl-C"},
 	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
+	{OPT_HOOK, 0, "hook", "FUNCTIONS",
+	 "also record an allocator of the program's own (see 'help run'); may be repeated"},
 	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would be done, and do nothing"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
@@ -66,6 +70,7 @@ struct request {
 	struct run_serve page;
 	const char *whom;
 	const struct inject *inject;
+	struct plan_hooks hooks;
 	bool quiet, serve, help, dry_run;
 };
 
@@ -112,6 +117,8 @@ static bool take_value(struct request *request, struct args *args, int id, const
 			return false;
 		run->depth = (uint32_t)number;
 		return true;
+	case OPT_HOOK:
+		return plan_hooks_add(&request->hooks, value, &err) ? complain(&err) : true;
 	case OPT_LISTEN:
 		request->serve = true;
 		request->page.listen = value;
@@ -351,7 +358,7 @@ int cmd_attach(int argc, char **argv)
 	case ATTACH_AGENT_NONE:
 		break;
 	}
-	struct inject_options how = {.pid = pid, .agent_path = agent_path};
+	struct inject_options how = {.pid = pid, .agent_path = agent_path, .hooks = &request.hooks};
 	if (!agent_path_find(agent_path, &err) || inject_open(&how, &inject, &err)) {
 		complain(&err);
 		return FAILED;
@@ -359,5 +366,6 @@ int cmd_attach(int argc, char **argv)
 	request.run.agent_path = agent_path;
 	int status = request.dry_run ? describe(inject) : record(&request, inject);
 	inject_close(inject);
+	plan_hooks_done(&request.hooks);
 	return status;
 }

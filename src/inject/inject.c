@@ -170,7 +170,7 @@ int inject_open(const struct inject_options *options, struct inject **ret, struc
 	if (!error && !options->any_session) {
 		int found = islands_plan(inject, err);
 		error = found < 0 ? found : 0;
-		inject->facts.objects = inject->object_count;
+		inject->facts.objects = inject->object_count - inject->has_unload;
 		if (!error && !inject->facts.functions)
 			error = explain_nothing(inject, err);
 	}
@@ -205,7 +205,7 @@ void inject_describe(const struct inject *inject, struct text *text)
 	for (size_t i = 0; i < inject->object_count; i++) {
 		const struct inject_object *object = &inject->objects[i];
 		const struct plan *plan = object->plan;
-		if (!plan || (!plan->entry_count && !plan->refusal_count))
+		if (!plan || object->unload || (!plan->entry_count && !plan->refusal_count))
 			continue;
 		text_put(text, "  ");
 		text_put_visible(text, object->path, strlen(object->path));

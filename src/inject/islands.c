@@ -71,6 +71,7 @@ static int plan_object(struct inject *inject, const struct proc_maps *maps,
 		.fd = fd, .bias = object->bias, .what = PLAN_ALL, .hooks = inject->options.hooks};
 	struct tm_error why = {0};
 	int error = plan_new(&source, &added->plan, &why);
+	struct plan *unload = inject->has_unload ? NULL : unload_plan(fd, object->bias);
 	close(fd);
 	if (error == -ENOMEM)
 		return tm_fail(err, error, "out of memory");
@@ -78,7 +79,23 @@ static int plan_object(struct inject *inject, const struct proc_maps *maps,
 		added->plan = NULL; /* not a file that has entry points */
 	else
 		note_unhooked(inject, added);
+	if (unload) { /* an object of its own: its island is made otherwise */
+		added = add_object(inject, object);
+		if (!added) {
+			plan_free(unload);
+			return tm_fail(err, -ENOMEM, "out of memory");
+		}
+		added->plan = unload;
+		added->unload = inject->has_unload = true;
+	}
 	return 0;
+}
+
+static int place(struct inject *inject, struct inject_object *object, uint64_t address,
+		 struct patch_set **ret, struct tm_error *err)
+{
+	return object->unload ? unload_place(inject, object->plan, address, ret)
+			      : patch_place(object->plan, address, inject->glue, ret, err);
 }
 
 int islands_plan(struct inject *inject, struct tm_error *err)
@@ -163,7 +180,7 @@ static bool reuse_island(struct inject *inject, struct inject_object *object)
 		struct patch_set *set = NULL;
 		struct tm_error ignored = {0};
 		if (islands[i].end - islands[i].start != patch_island_bytes(object->plan) ||
-		    patch_place(object->plan, islands[i].start, inject->glue, &set, &ignored))
+		    place(inject, object, islands[i].start, &set, &ignored))
 			continue;
 		uint8_t *now = tm_alloc(set->island_bytes);
 		bool same = now &&
@@ -230,16 +247,18 @@ static int note_island(struct inject *inject, const struct patch_set *set, struc
 
 static int map_island(struct inject *inject, struct inject_object *object, struct tm_error *err)
 {
-	uint64_t place = 0;
+	uint64_t address = 0;
 	if (reuse_island(inject, object))
-		return 0;
-	int error = map_place(inject, object->plan, &place, err);
+		return object->unload ? unload_tell(inject, object->set) : 0;
+	int error = map_place(inject, object->plan, &address, err);
 	if (!error)
-		error = patch_place(object->plan, place, inject->glue, &object->set, err);
+		error = place(inject, object, address, &object->set, err);
 	if (error)
 		return error;
-	error = remote_write(inject->memory_fd, place, object->set->island,
+	error = remote_write(inject->memory_fd, address, object->set->island,
 			     object->set->island_bytes);
+	if (!error && object->unload)
+		error = unload_tell(inject, object->set);
 	if (error)
 		return tm_fail(err, error, "cannot write to the memory of process %d: %s",
 			       (int)inject->facts.pid, strerror(-error));
@@ -282,7 +301,7 @@ static bool put_object(struct notes *notes, const struct inject_object *object)
 	for (size_t i = 0; i < object->set->count; i++)
 		if (!put_patch(notes, &object->set->patches[i]))
 			return false;
-	if (notes->range_count < WIRE_ATTACH_RANGES)
+	if (notes->range_count < WIRE_ATTACH_RANGES && !object->unload)
 		notes->ranges[notes->range_count++] =
 			(struct wire_attach_range){object->start, object->end};
 	return true;

@@ -16,6 +16,7 @@ struct inject_object {
 	struct plan *plan;
 	struct patch_set *set; /* once its island has a place */
 	bool in_place;
+	bool unload; /* not an allocator: dlclose */
 };
 
 struct inject {
@@ -33,6 +34,7 @@ struct inject {
 	size_t auxv_words;
 	struct inject_object *objects; /* all that were looked at; most have no entry points */
 	size_t object_count, object_room;
+	bool has_unload; /* dlclose is among them */
 	uint64_t next_look_ns;
 	char unhooked[200];
 };
@@ -57,3 +59,12 @@ int islands_plan(struct inject *inject, struct tm_error *err);
 TM_MUST_CHECK int islands_map(struct inject *inject, struct tm_error *err);
 /* Writes down in the block what is about to be patched, so that anybody can undo it. */
 TM_MUST_CHECK int islands_note(struct inject *inject, struct tm_error *err);
+
+/* ---- unload.c: dlclose ---- */
+
+/* NULL: the file does not define it, or it cannot be patched. */
+struct plan *unload_plan(int fd, uint64_t bias);
+TM_MUST_CHECK int unload_place(struct inject *inject, struct plan *plan, uint64_t place,
+			       struct patch_set **ret);
+/* Where the agent finds the original. */
+TM_MUST_CHECK int unload_tell(const struct inject *inject, const struct patch_set *set);

@@ -15,6 +15,8 @@
  *	attachee zombie       the first thread has ended
  *	attachee quiet        sleeps; prints what it is made of when told "s"
  *	attachee load FILE    loads an allocator when told "l"
+ *	attachee unload DIR   when told "u" loads and unloads two libraries in turn, often at one
+ *	                      address
  *	attachee exec         executes itself as "quiet" when told "e"
  *	attachee jail N       stress, with a filter that kills for what entering it needs
  */
@@ -464,6 +466,22 @@ static void *load(void *path)
 	return NULL;
 }
 
+/* The same code under other names: what was learned of one is wrong for the next. */
+static void unload(const char *folder)
+{
+	for (int i = 0; i < 100; i++) {
+		char path[4096];
+		snprintf(path, sizeof path, "%s/plug_%c.so", folder, i % 2 ? 'b' : 'a');
+		void *library = dlopen(path, RTLD_NOW);
+		void *(**entry)(size_t) = library ? dlsym(library, "plug_entry") : NULL;
+		for (int k = 0; entry && k < 10; k++)
+			free((*entry)(200));
+		if (!entry || dlclose(library))
+			atomic_fetch_add(&bad, 1);
+	}
+	dprintf(1, "unloaded\n");
+}
+
 /* Until told to end. */
 static void obey(void *path)
 {
@@ -474,6 +492,8 @@ static void obey(void *path)
 			print_state();
 		else if (byte == 'l')
 			pthread_create(&thread, NULL, load, path);
+		else if (byte == 'u')
+			unload(path);
 		else if (byte == 'e')
 			execl("/proc/self/exe", "attachee", "quiet", NULL);
 		else
@@ -536,7 +556,8 @@ int main(int argc, char **argv)
 		start(work_thread, 1);
 		pthread_create(&thread, NULL, finish_thread, NULL);
 		pthread_exit(NULL);
-	} else if (!strcmp(mode, "quiet") || !strcmp(mode, "load") || !strcmp(mode, "exec")) {
+	} else if (!strcmp(mode, "quiet") || !strcmp(mode, "load") || !strcmp(mode, "unload") ||
+		   !strcmp(mode, "exec")) {
 		start(sleep_thread, 2);
 	} else {
 		return 2;

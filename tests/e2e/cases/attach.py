@@ -243,7 +243,7 @@ def growth(t):
         cycles(t, it, 2)
         maps = len((it.task() / "maps").read_text().splitlines())
         descriptors = it.descriptors()
-        cycles(t, it, 200 if t.long else 20)
+        cycles(t, it, 200 if t.long else 6)
         t.equal("mappings", len((it.task() / "maps").read_text().splitlines()), maps)
         t.equal("descriptors", it.descriptors(), descriptors)
         it.finish()
@@ -253,11 +253,11 @@ def growth(t):
 def waiting(t):
     for call in WAITING:
         with Attachee(t, "wait", call) as it:
-            cycles(t, it, 4)
+            cycles(t, it, 2)
             it.finish(interrupted=0, rounds=0)
 
 
-def survives(*mode, program="attachee", quick=15, long=1000):
+def survives(*mode, program="attachee", quick=6, long=1000):
     def function(t):
         with Attachee(t, *mode, program=program) as it:
             cycles(t, it, long if t.long else quick)
@@ -280,7 +280,7 @@ case("attach/zombie", "a program whose first thread has ended cannot be attached
 def foreign(program):
     def function(t):
         with Attachee(t, "stress", "2", program=program) as it:
-            cycles(t, it, 1000 if t.long else 5)
+            cycles(t, it, 1000 if t.long else 2)
             with Recorder(t, it.pid) as tool:
                 tool.saw()
                 tool.stop()
@@ -447,4 +447,19 @@ def later(t):
             tool.watch.poll(seen, "the library's allocations")
             tool.stop()
             tool.check()
+        it.finish()
+
+
+@case("attach/unload", "stacks through libraries that were unloaded have wrong names")
+def unload(t):
+    with Attachee(t, "unload", t.targets) as it:
+        with Recorder(t, it.pid) as tool:
+            it.watch.send(b"u")
+            it.watch.wait_for("unloaded\n")
+            tool.stop()
+            tool.check()
+            report = t.report(tool.trace, "--by", "function")
+        rows = {row["function"]: row["self"]["allocations"] for row in report["functions"]}
+        t.equal("plug_a_make(): allocations", rows.get("plug_a_make"), 500)
+        t.equal("plug_b_make(): allocations", rows.get("plug_b_make"), 500)
         it.finish()
