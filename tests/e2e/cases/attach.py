@@ -463,3 +463,12 @@ def unload(t):
         t.equal("plug_a_make(): allocations", rows.get("plug_a_make"), 500)
         t.equal("plug_b_make(): allocations", rows.get("plug_b_make"), 500)
         it.finish()
+
+
+@case("attach/inside", "a thread inside the bytes that are replaced crashes")
+def inside(t):
+    with Attachee(t, program="attachee_pc") as it:
+        with Recorder(t, it.pid, "--hook", "alloc=slow_alloc", "--hook", "alloc=trap_alloc",
+                      "--hook", "alloc=far_alloc") as tool:
+            it.finish()
+            tool.ended()
