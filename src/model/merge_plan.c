@@ -43,15 +43,14 @@ static int by_number(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* Pieces of one recording beside each other, in order; all else by its start. */
+/* All of one recording beside each other, and by the start. */
 static int by_series(const void *left, const void *right)
 {
 	const struct trace_meta *a = ((const struct merge_part *)left)->meta;
 	const struct trace_meta *b = ((const struct merge_part *)right)->meta;
 	int order = by_number(a->series_id, b->series_id);
-	if (!order && a->series_id)
-		return by_number(a->piece, b->piece);
 	order = order ? order : by_number(a->start_unix_ns, b->start_unix_ns);
+	order = order ? order : by_number(a->piece, b->piece);
 	return order ? order : by_number(a->pid, b->pid);
 }
 
@@ -59,10 +58,13 @@ static int check_piece(const struct merge_part *before, const struct merge_part 
 		       struct tm_error *err)
 {
 	uint32_t number = before->meta->piece;
-	if (part->meta->piece == number)
+	if (part->meta->piece == number && part->meta->start_unix_ns == before->meta->start_unix_ns)
 		return tm_fail(err, -EINVAL, "piece %u of process %u is given twice: leave one out",
 			       number, part->meta->pid);
-	if (part->meta->piece != number + 1)
+	/* Only what was cut goes on; what ended otherwise has another program behind it. */
+	bool goes_on =
+		before->end->cause == TRACE_END_ROTATED || before->end->cause == TRACE_END_UNKNOWN;
+	if (part->meta->piece != number + 1 || !goes_on)
 		return tm_fail(
 			err, -ENODATA,
 			"piece %u of process %u is missing between %u and %u: name its file, "
@@ -74,17 +76,24 @@ static int check_piece(const struct merge_part *before, const struct merge_part 
 	return 0;
 }
 
+/* The first piece of another image of the process, after an exec, is one of its own. */
+static bool begins_anew(const struct merge_part *part, const struct merge_part *before)
+{
+	bool same_series =
+		part->meta->series_id && part->meta->series_id == before->meta->series_id;
+	return !same_series ||
+	       (part->meta->piece <= 1 && part->meta->start_unix_ns > before->meta->start_unix_ns);
+}
+
 static int make_streams(struct merge_plan *plan, struct tm_error *err)
 {
 	int rc = 0;
 	for (size_t i = 0; i < plan->part_count && !rc; i++) {
 		struct merge_part *part = &plan->parts[i];
-		bool goes_on = i && part->meta->series_id &&
-			       part->meta->series_id == part[-1].meta->series_id;
-		if (goes_on)
-			rc = check_piece(part - 1, part, err);
-		else
+		if (!i || begins_anew(part, part - 1))
 			plan->first[plan->stream_count++] = i;
+		else
+			rc = check_piece(part - 1, part, err);
 		part->stream = plan->stream_count - 1;
 	}
 	plan->first[plan->stream_count] = plan->part_count;
@@ -195,15 +204,12 @@ void merge_plan_done(struct merge_plan *plan)
 
 bool merge_keeps_addresses(struct trace_reader *const *readers, size_t count)
 {
-	uint64_t series_id = 0;
-	for (size_t i = 0; i < count; i++) {
-		const struct trace_meta *meta;
-		struct tm_error ignored;
-		if (trace_reader_meta(readers[i], &meta, &ignored) || !meta->addresses)
-			return false;
-		if (i && (!meta->series_id || meta->series_id != series_id))
-			return false;
-		series_id = meta->series_id;
-	}
-	return true;
+	struct merge_plan plan;
+	struct tm_error ignored;
+	bool keeps = !merge_plan_make(&plan, readers, count, MERGE_ALIGN_START, &ignored) &&
+		     plan.stream_count == 1;
+	for (size_t i = 0; i < count && keeps; i++)
+		keeps = plan.parts[i].meta->addresses;
+	merge_plan_done(&plan);
+	return keeps;
 }

@@ -351,6 +351,19 @@ def merge(t):
     t.equal("mode", all_path.stat().st_mode & 0o777, 0o600)
 
 
+@case("files/merge_images", "programs that one process became are taken for pieces of one")
+def merge_images(t):
+    t.record([str(t.target("process")), "exec", "3"])
+    merged = t.folder / "merged"
+    result = t.tool("merge", "--unfreed", "keep", "-o", merged, t.trace)
+    t.need(result.status == 0, f"merge ended with {result.status}: {result.err}")
+    images = [t.report(None, "--image", str(number)) for number in range(4)]
+    whole = t.report(merged, "--group", "process")
+    t.equal("processes", len(whole["processes"]), len([one for one in images if one["allocations"]]))
+    for name in SUMS:
+        t.equal(name, whole[name], sum(image[name] for image in images))
+
+
 @case("files/merge_bad", "a mistake in a merge is not told, or a file is replaced unasked")
 def merge_bad(t):
     t.record(["simple", "0"])

@@ -128,6 +128,71 @@ def round_trip(t):
                 t.equal(f"{command}: {key} by function", by_leaf(new, key), by_leaf(old, key))
 
 
+PROFILES = {
+    # What each format has of a trace: all of it must come back.
+    "pprof": ("allocations", "allocated_bytes", "peak_bytes", "peak_allocations"),
+    "dhat": ("allocations", "allocated_bytes", "peak_bytes", "peak_allocations", "unfreed_bytes",
+             "unfreed_allocations"),
+    "massif": ("peak_bytes", "unfreed_bytes"),
+    "collapsed": ("peak_bytes",),
+}
+
+
+@case("import/round_trip_profiles", "a trace comes back from other formats with other figures")
+def round_trip_profiles(t):
+    for command in (["simple", "3"], ["page"]):
+        t.record(command)
+        old = t.report(None, "--stacks", "--no-builtin-suppressions")
+        for form, keys in PROFILES.items():
+            out = t.folder / form
+            run(t, t.tidemark, "export", "--force", t.trace, "--format", form, "-o", out)
+            new = t.report(out, "--stacks", "--no-builtin-suppressions")
+            t.equal(f"{form}: unknown", "events" in new["unknown"], True)
+            for key in keys:
+                t.equal(f"{command}: {form}: {key}", new[key], old[key])
+            if form != "massif":
+                t.equal(f"{command}: {form}: peak by function", by_leaf(new, "peak_bytes"),
+                        by_leaf(old, "peak_bytes"))
+
+
+@case("import/valgrind", "we read other figures in massif's and DHAT's files than they have", 120)
+def valgrind(t):
+    t.need_tool("valgrind")
+    massif, dhat = t.folder / "massif.out", t.folder / "dhat.json"
+    program = t.command(["simple", "0"])
+    run(t, "valgrind", "--tool=massif", "--detailed-freq=1", f"--massif-out-file={massif}", *program)
+    ran = run(t, "valgrind", "--tool=dhat", f"--dhat-out-file={dhat}", *program)
+    totals = re.search(r"Total:\s+([\d,]+) bytes in ([\d,]+) blocks", ran.err)
+    peak = re.search(r"At t-gmax:\s+([\d,]+) bytes in ([\d,]+) blocks", ran.err)
+    end = re.search(r"At t-end:\s+([\d,]+) bytes in ([\d,]+) blocks", ran.err)
+    t.need(totals and peak and end, f"DHAT says: {ran.err[-600:]}")
+    report = t.report(dhat, "--no-builtin-suppressions")
+    for found, names in ((totals, ("allocated_bytes", "allocations")),
+                         (peak, ("peak_bytes", "peak_allocations")),
+                         (end, ("unfreed_bytes", "unfreed_allocations"))):
+        for group, name in enumerate(names):
+            t.equal(f"dhat: {name}", report[name], int(found[group + 1].replace(",", "")))
+    most = max(int(one) for one in re.findall(r"^mem_heap_B=(\d+)$", massif.read_text(), re.M))
+    t.equal("massif: peak", t.report(massif)["peak_bytes"], most)
+
+
+@case("import/tcmalloc", "we read other figures in gperftools' profiles than they have")
+def tcmalloc(t):
+    libraries = sorted(pathlib.Path("/usr/lib/x86_64-linux-gnu").glob("libtcmalloc.so.4"))
+    if not libraries:
+        t.skip("there is no libtcmalloc.so.4")
+    run_program([str(one) for one in t.command(["simple", "0"])],
+                t.environment({"LD_PRELOAD": str(libraries[0]), "HEAPPROFILE": str(t.folder / "gp")}),
+                t.folder, t.seconds)
+    path = t.folder / "gp.0001.heap"
+    t.need(path.exists(), "gperftools wrote no profile")
+    head = re.match(r"heap profile:\s*(\d+):\s*(\d+) \[\s*(\d+):\s*(\d+)\]", path.read_text())
+    report = t.report(path, "--no-builtin-suppressions")
+    for group, name in enumerate(("unfreed_allocations", "unfreed_bytes", "allocations",
+                                  "allocated_bytes")):
+        t.equal(name, report[name], int(head[group + 1]))
+
+
 FILE = """v 10400 3
 X demo --fast
 I 1000 100
