@@ -108,6 +108,8 @@ static const char *flaw_text(enum plan_flaw flaw)
 		return "it is chosen when the program starts (an ifunc)";
 	case PLAN_FLAW_VARIANT:
 		return "the compiler has made a variant of it, whose arguments differ";
+	case PLAN_FLAW_COPIED:
+		return "the compiler has put copies of it into other functions: see docs/nim.md";
 	case PLAN_FLAW_NONE:
 		break;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "inject/plan_nim.h"
 
 /* What the tables are searched with. */
 struct search {
@@ -281,6 +282,7 @@ int plan_find(const struct plan_elf *elf, const struct plan_source *source,
 		qsort(search.found.list, search.found.count, sizeof *search.found.list, compare);
 	if (source->what & PLAN_HIDDEN)
 		drop_exported(&search.found);
+	plan_nim_check(elf, &search.found);
 	find_neighbours(elf, &search.found);
 	*ret_found = search.found;
 	return 0;

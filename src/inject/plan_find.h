@@ -21,6 +21,7 @@ enum plan_flaw {
 	PLAN_FLAW_DATA,
 	PLAN_FLAW_IFUNC,
 	PLAN_FLAW_VARIANT, /* the compiler's, with other arguments */
+	PLAN_FLAW_COPIED,  /* parts of it are in other functions: plan_nim.h */
 };
 
 struct plan_candidate {

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "inject/plan_elf.h"
+#include "inject/plan_find.h"
+
+/*
+ * Nim's rawAlloc and rawDealloc are entry points only where the compiler left
+ * them in one piece: an optimised build has copies of them inside of other
+ * functions, and hooking the rest would count some allocations without their
+ * frees. A copy shows in whom it calls: only these two call getBigChunk and
+ * freeBigChunk. If there is one, or it cannot be told, all candidates of the
+ * family get a flaw: exact figures, or none.
+ */
+void plan_nim_check(const struct plan_elf *elf, struct plan_found *found);
