@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "inject/plan_find.h"
+#include "inject/plan_nim.h"
 
 enum { CODE_BYTES_MAX = 64 << 10 }; /* of one function, looked at for branches into its beginning */
 
@@ -229,6 +230,8 @@ static int make(struct making *making)
 	for (size_t i = 0; i < found->count; i++)
 		if (!found->list[i].dropped)
 			find_twin(making, &found->list[i]);
+	if ((making->source->what & PLAN_NATIVE) && plan_nim_is_hidden(&making->elf))
+		refuse(plan, "Nim's allocator", "the program has no symbols: see docs/nim.md");
 	return keep_names(plan);
 }
 

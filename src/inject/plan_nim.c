@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 
 enum {
@@ -11,6 +12,7 @@ enum {
 	PIECE_BYTES = 1 << 16,
 	CALL_BYTES = 5,
 	CODE_BYTES_MAX = 1 << 30, /* of a hostile file */
+	TEXT_BYTES_MAX = 16 << 20,
 };
 
 struct range {
@@ -136,4 +138,43 @@ void plan_nim_check(const struct plan_elf *elf, struct plan_found *found)
 	for (size_t i = 0; i < found->count; i++)
 		if (found->list[i].match.family == PLAN_FAMILY_NIM && !found->list[i].flaw)
 			found->list[i].flaw = PLAN_FLAW_COPIED;
+}
+
+/* Whether a segment has these bytes, the NUL at the end left out. */
+static bool has_text(const struct plan_elf *elf, const Elf64_Phdr *segment, const char *text)
+{
+	size_t bytes = strlen(text), got = 0;
+	uint64_t left = segment->p_filesz < TEXT_BYTES_MAX ? segment->p_filesz : TEXT_BYTES_MAX;
+	uint64_t at = segment->p_offset;
+	uint8_t *piece = tm_alloc(PIECE_BYTES);
+	bool found = false;
+	while (piece && !found && left >= bytes) {
+		size_t part = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+		if (io_pread(elf->fd, piece, part, at, &got) || got < bytes)
+			break;
+		found = memmem(piece, got, text, bytes) != NULL;
+		if (got < part)
+			break;
+		at += got - bytes + 1;
+		left -= got - bytes + 1;
+	}
+	tm_free(piece);
+	return found;
+}
+
+bool plan_nim_is_hidden(const struct plan_elf *elf)
+{
+	static const char runtime[] = "Illegal storage access. (Attempt to read from nil?)";
+	bool nim = false;
+	for (size_t k = 0; k < elf->table_count; k++)
+		if (!elf->tables[k].dynamic)
+			return false;
+	for (size_t i = 0; i < elf->header_count; i++) {
+		const Elf64_Phdr *segment = &elf->headers[i];
+		if (segment->p_type == PT_NOTE && has_text(elf, segment, "Tidemark"))
+			return false;
+		nim |= segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) &&
+		       has_text(elf, segment, runtime);
+	}
+	return nim;
 }

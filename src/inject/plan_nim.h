@@ -13,3 +13,9 @@
  * family get a flaw: exact figures, or none.
  */
 void plan_nim_check(const struct plan_elf *elf, struct plan_found *found);
+
+/*
+ * A Nim program without symbols: it has an allocator that cannot be found, and
+ * that does not speak for itself. Told by a sentence of Nim's runtime.
+ */
+bool plan_nim_is_hidden(const struct plan_elf *elf);
