@@ -17,6 +17,7 @@ import re
 import subprocess
 import xml.etree.ElementTree
 
+import openapi
 from harness import case, run_program
 
 KEPT, DROPPED = sum(range(100)), sum(range(1000, 1100))
@@ -201,6 +202,36 @@ def speedscope(t):
                       for sample, weight in zip(one["samples"], one["weights"])}, wanted)
         t.expect(all(frames[sample[0]]["name"] == "_start" for sample in one["samples"]),
                  "a sample does not begin at the root")
+
+
+def plain_schema(one):
+    """A schema in the words that openapi.problems() knows."""
+    if isinstance(one, list):
+        return [plain_schema(part) for part in one]
+    if not isinstance(one, dict):
+        return one
+    made = {"oneOf" if key == "anyOf" else key: plain_schema(value) for key, value in one.items()}
+    if "const" in made:
+        made["enum"] = [made.pop("const")]
+    return made
+
+
+@case("export/speedscope_schema", "speedscope refuses the file: it does not fit its own schema")
+def speedscope_schema(t):
+    # Of speedscope's npm package, which is fetched with those of the page.
+    packages = t.tidemark.parent / "web/page_data.c.p/node_modules"
+    path = packages / "speedscope/dist/release/file-format-schema.json"
+    if not path.exists():
+        t.skip("built without the page and its npm packages")
+    schema = plain_schema(json.loads(path.read_text()))
+    document = {"components": {"schemas": schema["definitions"]}}
+    t.record(["page"])
+    file = json.loads(export(t, "speedscope").read_text())
+    t.equal("problems", openapi.problems(document, schema, file, "the file"), [])
+    # The check itself must see a mistake.
+    file["profiles"][0]["weights"] = "heavy"
+    del file["shared"]
+    t.expect(len(openapi.problems(document, schema, file, "the file")) > 0, "nothing is wrong")
 
 
 @case("export/flamegraph", "the SVG does not open, or a function's name is taken for markup")
