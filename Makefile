@@ -39,6 +39,7 @@ bench: all ## measure against the bare program and heaptrack
 	bench/run $(BUILD)
 	bench/symbols $(BUILD)
 	bench/analyse $(BUILD)
+	bench/import $(BUILD)
 	bench/page $(BUILD)
 
 install: all ## install into PREFIX (default /usr/local), below DESTDIR
