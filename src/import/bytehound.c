@@ -443,6 +443,8 @@ static int finish(struct bytehound *b)
 	struct events_counts counts;
 	int code = order_finish(b->order, b->err);
 	if (!code)
+		code = bytehound_sample(b);
+	if (!code)
 		code = bytehound_resolve(b);
 	if (!code)
 		code = frames_finish(b->frames, b->err);
@@ -476,6 +478,8 @@ static int read_bytehound(struct import_job *job, struct tm_error *err)
 	frames_free(b->frames);
 	bytehound_stacks_done(b);
 	bytehound_space_done(b);
+	tm_free(b->usages);
+	idmap_done(&b->usage_map);
 	tm_free(b->threads);
 	idmap_done(&b->thread_map);
 	texts_done(&b->texts);

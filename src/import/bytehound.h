@@ -5,6 +5,7 @@
  *	chunks (LZ4 or stored) ──> stream of events without lengths ──> bytehound.c
  *	                                                        │
  *	    bytehound_space.c  regions, modules, embedded files │ names
+ *	    bytehound_memory.c mappings, resident memory        │
  *	    bytehound_stacks.c backtraces in their three forms ─┤
  *	    order.c            events sorted by time            └─> events
  */
@@ -119,6 +120,13 @@ struct bytehound {
 	size_t file_count;
 	uint64_t file_bytes;
 	uint64_t map_ns; /* of the last map event */
+	/* resident memory: of each region, and of all */
+	struct bytehound_usage {
+		uint64_t map_id, resident_kib;
+	} * usages;
+	size_t usage_count, usage_room;
+	struct idmap usage_map;
+	uint64_t resident_kib, usage_us, sample_us;
 	/* counts */
 	uint64_t unknown_backtraces, stripped, stripped_bytes, frames_cut, odd;
 };
@@ -142,8 +150,12 @@ uint32_t bytehound_stack(struct bytehound *b, uint64_t backtrace);
 /* -1: no memory. */
 int64_t bytehound_thread(struct bytehound *b, uint32_t tid);
 uint64_t bytehound_time_ns(struct bytehound *b, uint64_t time_us);
+/* What is there is no more. */
+void bytehound_drop_range(struct bytehound *b, uint64_t start, uint64_t end);
 /* The module at a run-time address, 0 = none; -1: no memory. */
 int64_t bytehound_module_at(struct bytehound *b, uint64_t address);
+/* What is resident since the last sample, as one. */
+TM_MUST_CHECK int bytehound_sample(struct bytehound *b);
 /* Looks up names in the embedded files, and in those of this machine. */
 TM_MUST_CHECK int bytehound_resolve(struct bytehound *b);
 void bytehound_space_done(struct bytehound *b);

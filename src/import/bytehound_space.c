@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "import/bytehound.h"
@@ -24,7 +23,6 @@ enum {
 	COPY_BYTES = 64 << 10,
 	REGIONS_MAX = 1 << 22,
 	EXECUTABLE = 4, /* flag of a region */
-	MAP_SHARED_OR_FILE = 1,
 };
 #define FILES_BYTES_MAX (4ull << 30) /* of all embedded files: they go to TMPDIR */
 #define ET_EXEC_CODE    2
@@ -55,7 +53,7 @@ static uint64_t bias_of(const struct bytehound *b, const char *path, uint64_t st
 	return start - file_offset;
 }
 
-static void drop_range(struct bytehound *b, uint64_t start, uint64_t end)
+void bytehound_drop_range(struct bytehound *b, uint64_t start, uint64_t end)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < b->region_count; i++)
@@ -93,7 +91,7 @@ static int add_region(struct bytehound *b, uint64_t start, uint64_t end, uint64_
 	int code = frames_module(b->frames, &module, &module_id, b->err);
 	if (code)
 		return code;
-	drop_range(b, start, end);
+	bytehound_drop_range(b, start, end);
 	if (b->region_count == b->region_room) {
 		size_t room = b->region_room * 2 + 64;
 		void *grown = tm_grow_array(b->regions, room, sizeof *b->regions);
@@ -265,115 +263,6 @@ int bytehound_add_region(struct bytehound *b)
 	if (!(flags & EXECUTABLE) || address + bytes < address)
 		return 0;
 	return add_region(b, address, address + bytes, offset, name, kept);
-}
-
-/* ---- mapped memory ---- */
-
-static int put_map(struct bytehound *b, struct trace_map_event *map, uint64_t time_us,
-		   uint64_t backtrace, uint32_t tid)
-{
-	int64_t thread = bytehound_thread(b, tid);
-	if (thread < 0)
-		return bytehound_no_memory(b);
-	map->time_ns = bytehound_time_ns(b, time_us);
-	if (map->time_ns < b->map_ns)
-		map->time_ns = b->map_ns;
-	b->map_ns = map->time_ns;
-	map->stack_id = bytehound_stack(b, backtrace);
-	map->thread_id = (uint32_t)thread;
-	return map->bytes ? events_map(b->events, map, b->err) : 0;
-}
-
-int bytehound_remove_region(struct bytehound *b)
-{
-	struct bytehound_stream *s = &b->stream;
-	uint64_t map_id, bytes, count, backtrace;
-	if (!bytehound_need(s, 8))
-		return end_here(b);
-	s->at += 8;
-	if (!bytehound_varint(s, &map_id) || !bytehound_need(s, 8))
-		return end_here(b);
-	uint64_t address = bytehound_u64(s);
-	if (!bytehound_varint(s, &bytes) || !bytehound_varint(s, &count))
-		return end_here(b);
-	if (address + bytes >= address)
-		drop_range(b, address, address + bytes);
-	int code = 0;
-	for (; count > 0 && !code && !b->ended; count--) {
-		struct trace_map_event map = {.op = TRACE_UNMAP};
-		if (!bytehound_need(s, 8))
-			return end_here(b);
-		map.address = bytehound_u64(s);
-		if (!bytehound_varint(s, &map.bytes) || !bytehound_need(s, 8))
-			return end_here(b);
-		uint64_t time_us = bytehound_u64(s);
-		if (!bytehound_varint(s, &backtrace) || !bytehound_need(s, 4))
-			return end_here(b);
-		code = put_map(b, &map, time_us, backtrace, bytehound_u32(s));
-	}
-	return code;
-}
-
-int bytehound_region_usage(struct bytehound *b)
-{
-	struct bytehound_stream *s = &b->stream;
-	uint64_t value;
-	if (!bytehound_need(s, 8))
-		return end_here(b);
-	s->at += 8;
-	if (!bytehound_varint(s, &value) || !bytehound_need(s, 8))
-		return end_here(b);
-	s->at += 8;
-	for (unsigned i = 0; i < 7; i++)
-		if (!bytehound_varint(s, &value))
-			return end_here(b);
-	return 0;
-}
-
-int bytehound_map(struct bytehound *b)
-{
-	struct bytehound_stream *s = &b->stream;
-	struct trace_map_event map = {.op = TRACE_MAP};
-	uint64_t map_id, requested, offset, backtrace;
-	if (!bytehound_varint(s, &map_id) || !bytehound_need(s, 8))
-		return end_here(b);
-	map.address = bytehound_u64(s);
-	if (!bytehound_varint(s, &requested) || !bytehound_varint(s, &map.bytes) ||
-	    !bytehound_need(s, 12))
-		return end_here(b);
-	map.prot_or_advice = bytehound_u32(s);
-	map.flags = bytehound_u32(s) & ~TRACE_MAP_FILE;
-	if (bytehound_u32(s) != UINT32_MAX)
-		map.flags |= TRACE_MAP_FILE;
-	if (!bytehound_varint(s, &offset) || !bytehound_need(s, 8))
-		return end_here(b);
-	uint64_t time_us = bytehound_u64(s);
-	if (!bytehound_varint(s, &backtrace) || !bytehound_need(s, 4))
-		return end_here(b);
-	return put_map(b, &map, time_us, backtrace, bytehound_u32(s));
-}
-
-int bytehound_old_map(struct bytehound *b, bool is_map)
-{
-	struct bytehound_stream *s = &b->stream;
-	struct trace_map_event map = {.op = is_map ? TRACE_MAP : TRACE_UNMAP};
-	if (!bytehound_need(s, is_map ? 64 : 36))
-		return end_here(b);
-	uint64_t time_us = bytehound_u64(s);
-	map.address = bytehound_u64(s);
-	map.bytes = bytehound_u64(s);
-	uint64_t backtrace = bytehound_u64(s);
-	if (is_map) {
-		s->at += 8;
-		map.prot_or_advice = bytehound_u32(s);
-		map.flags = bytehound_u32(s) & ~TRACE_MAP_FILE;
-		if (bytehound_u32(s) != UINT32_MAX)
-			map.flags |= TRACE_MAP_FILE;
-	}
-	uint32_t tid = bytehound_u32(s);
-	if (is_map)
-		s->at += 8;
-	return put_map(b, &map, time_us, backtrace, tid);
 }
 
 /* ---- names ---- */

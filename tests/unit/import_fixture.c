@@ -137,6 +137,30 @@ bool imported_says(const struct imported *made, const char *text)
 	return said;
 }
 
+void imported_without_memory(const void *bytes, size_t length)
+{
+	enum { MOST = 3000 };
+	char in_path[] = "/tmp/tidemark-test-import-XXXXXX";
+	int in_fd = mkstemp(in_path), code = -1;
+	const struct import_options options = {.name = "test"};
+	REQUIRE(in_fd >= 0 && io_write(in_fd, bytes, length) == 0);
+	unlink(in_path);
+	for (long n = 0; n < MOST && code; n++) {
+		char out_path[] = "/tmp/tidemark-test-import-XXXXXX";
+		int out_fd = mkstemp(out_path);
+		struct tm_error err = {0};
+		struct import_result result;
+		REQUIRE(out_fd >= 0);
+		unlink(out_path);
+		tm_alloc_fail_at(n);
+		code = import_run(in_fd, out_fd, &options, &result, &err);
+		tm_alloc_fail_at(-1);
+		CHECK(!code || err.text[0]);
+	}
+	CHECK_EQ_I64(code, 0);
+	close(in_fd);
+}
+
 void imported_refused(struct imported *made)
 {
 	CHECK(made->code < 0);

@@ -36,5 +36,7 @@ void imported_done(struct imported *made);
 struct view_figures imported_figures(const struct imported *made, const char *stack);
 /* Has it this fact, or one that contains the text? */
 bool imported_says(const struct imported *made, const char *text);
+/* Every allocation fails in turn: each time an error in words, never a crash. */
+void imported_without_memory(const void *bytes, size_t length);
 /* Frees what it holds and checks that it fails cleanly: the sentence is not empty. */
 void imported_refused(struct imported *made);

@@ -122,15 +122,17 @@ static void other_kinds(void)
 	for (uint64_t i = 0; i < 7; i++)
 		dat_u64(&dat, i + 1);
 	dat_u32(&dat, 26); /* usage of a region */
-	dat_u64(&dat, 1);
+	dat_u64(&dat, DAT_START_US + 8);
 	dat_varint(&dat, 300);
 	dat_u64(&dat, 0x1000);
-	for (uint64_t i = 0; i < 7; i++)
-		dat_varint(&dat, i << (8 * i));
-	dat_header(&dat, "demo --fast"); /* again, as gathered files have it */
+	dat_varint(&dat, 1ull << 60);
+	for (uint64_t i = 0; i < 6; i++)
+		dat_varint(&dat, i * 100); /* 100 + 200 + 300 + 400 KiB resident */
+	dat_header(&dat, "demo --fast");   /* again, as gathered files have it */
 	put_story(&dat, false);
 	import_dat(&made, &dat, 1 << 19, true);
 	check_story(&made);
+	CHECK_EQ_U64(made.totals.peak_rss_bytes, 1000 * 1024);
 	CHECK(imported_says(&made, "4 short-lived allocations of 5 bytes were stripped"));
 	const struct trace_moment *moments;
 	size_t count;
@@ -390,7 +392,7 @@ static void cut_anywhere(void)
 	put_story(&dat, false);
 	for (int packed = 0; packed < 2; packed++) {
 		size_t bytes = dat_file(&dat, 120, packed, &file);
-		for (size_t length = 1; length < bytes; length++) {
+		for (size_t length = 1; length < bytes; length += 1 + length % 5) {
 			struct imported made;
 			imported_init(&made, file, length);
 			if (made.code) {
@@ -484,6 +486,19 @@ static void bomb(void)
 	free(file);
 }
 
+static void no_memory(void)
+{
+	struct dat dat;
+	uint8_t *file;
+	start(&dat);
+	put_maps(&dat, "401000-402000 r-xp 00001000 08:01 77 /nowhere\n");
+	put_story(&dat, false);
+	size_t bytes = dat_file(&dat, 100, true, &file);
+	imported_without_memory(file, bytes);
+	tm_free(file);
+	dat_done(&dat);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "bytehound's figures are not ours", .run = stories},
 	{.name = "an event after one of another kind is lost", .run = other_kinds},
@@ -496,6 +511,7 @@ static const struct tap_case cases[] = {
 	{.name = "an allocation on a live address is counted wrongly", .run = live_address},
 	{.name = "a file that was cut is lost or does harm", .run = cut_anywhere},
 	{.name = "nonsense in a file does harm", .run = hostile},
+	{.name = "without memory an import crashes", .run = no_memory},
 	{.name = "packed blocks are unpacked wrongly", .run = packing},
 	{.name = "a chunk without end takes all memory", .run = bomb},
 };

@@ -297,6 +297,16 @@ static void suppressions(void)
 	imported_done(&made);
 }
 
+static void no_memory(void)
+{
+	static const char file[] = "v 10400 3\nX x\nI 1000 100\nS leak:f\n" NAMES_3
+				   "a 10 2\na 20 1\n+ 0\n+ 1\nR 40\na 10 2\n- 2\n- 0\nc 14\n";
+	static const char raw_file[] = "v 10400 3\nx 8 /nowhere\nX prog arg\nm 1 -\n"
+				       "m 1 x 400000 0 1000\nt 400123 0\n+ 10 1 5000\n- 5000\n";
+	imported_without_memory(file, sizeof file - 1);
+	imported_without_memory(raw_file, sizeof raw_file - 1);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "heaptrack's figures are not ours", .run = interpreted},
 	{.name = "inlined frames of heaptrack's files are lost", .run = inlined_frames},
@@ -309,6 +319,7 @@ static const struct tap_case cases[] = {
 	{.name = "many live blocks are mixed up", .run = deep_piles},
 	{.name = "nonsense in a file is not counted, or does harm", .run = hostile},
 	{.name = "suppressions in a file have no effect", .run = suppressions},
+	{.name = "without memory an import crashes", .run = no_memory},
 	{.name = "a format of the future is misread", .run = newer_is_refused},
 	{.name = "a file that was cut is lost, or taken for whole", .run = cut_anywhere},
 };
