@@ -17,6 +17,8 @@
 #include "tidemark.h"
 
 void tidemark_agent_fill_v1(struct tidemark_table *table);
+void tidemark_agent_event_v1(unsigned op, struct tidemark_heap *heap, uintptr_t first,
+			     uintptr_t second, size_t bytes);
 void heaptrack_malloc(void *block, size_t bytes);
 void heaptrack_free(void *block);
 void heaptrack_realloc(void *old, size_t bytes, void *block);
@@ -121,8 +123,9 @@ static void tell_tag(struct lane *lane, const struct call_site *site, const char
 	hook_lower(lane);
 }
 
-HOOKED static void tell(unsigned op, struct tidemark_heap *heap, uintptr_t first, uintptr_t second,
-			size_t bytes)
+/* What a table leads to; the tracer finds it by name. */
+EXPORT void tidemark_agent_event_v1(unsigned op, struct tidemark_heap *heap, uintptr_t first,
+				    uintptr_t second, size_t bytes)
 {
 	if (PASSING())
 		return;
@@ -163,7 +166,7 @@ void api_offer(uintptr_t address)
 	int tid = sys_gettid();
 	if (!sys_peek(tid, address, &table, sizeof table) || !is_known(&table))
 		return;
-	table.event = tell;
+	table.event = tidemark_agent_event_v1;
 	sys_poke(tid, address + offsetof(struct tidemark_table, event), &table.event,
 		 sizeof table.event);
 }
@@ -172,7 +175,7 @@ void api_offer(uintptr_t address)
 EXPORT void tidemark_agent_fill_v1(struct tidemark_table *table)
 {
 	if (is_known(table))
-		__atomic_store_n(&table->event, tell, __ATOMIC_RELAXED);
+		__atomic_store_n(&table->event, tidemark_agent_event_v1, __ATOMIC_RELAXED);
 }
 
 /* ---- heaptrack's ---- */

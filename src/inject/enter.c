@@ -286,6 +286,22 @@ static int write_patches(const struct entering *e, struct tm_error *err)
 	return 0;
 }
 
+/* A program that speaks for itself is heard before its first allocation. */
+static void fill_table(const struct entering *e)
+{
+	struct {
+		uint32_t version, bytes;
+	} table = {0};
+	uint64_t address = e->plan->api_table, event = image_symbol(&e->image, PATCH_API_SYMBOL);
+	if (!address || !event || read_memory(e, address, &table, sizeof table) ||
+	    table.version != 1 || table.bytes < sizeof table + sizeof event)
+		return;
+	event += e->base;
+	/* It does without, if it must: the agent looks for tables itself when it begins. */
+	if (write_memory(e, address + sizeof table, &event, sizeof event))
+		return;
+}
+
 static int enter(struct entering *e, struct tm_error *err)
 {
 	struct proc_maps maps = {0};
@@ -304,7 +320,11 @@ static int enter(struct entering *e, struct tm_error *err)
 	if (!error)
 		error = map_island(e, &maps, err);
 	proc_maps_done(&maps);
-	return error ? error : write_patches(e, err);
+	if (!error)
+		error = write_patches(e, err);
+	if (!error)
+		fill_table(e);
+	return error;
 }
 
 int enter_program(const struct enter_options *options, struct tm_error *err)

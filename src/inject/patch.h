@@ -17,6 +17,8 @@
 
 /* The name of the agent's function that stubs jump to, in its .dynsym. */
 #define PATCH_GLUE_SYMBOL "tidemark_patched"
+/* What programs that speak for themselves call. */
+#define PATCH_API_SYMBOL "tidemark_agent_event_v1"
 
 struct patch {
 	uint64_t address;               /* of the changed bytes */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "inject/plan_api.h"
 #include "inject/plan_find.h"
 #include "inject/plan_nim.h"
 
@@ -247,6 +248,9 @@ int plan_new(const struct plan_source *source, struct plan **ret_plan, struct tm
 					   : -ENOMEM;
 	if (!error) {
 		making.plan->has_symbols = making.elf.table_count > 0;
+		making.plan->api_table = plan_api_table(&making.elf);
+		if (making.plan->api_table)
+			making.plan->api_table += source->bias;
 		error = make(&making);
 	}
 	tm_free(making.code);

@@ -67,6 +67,7 @@ struct plan {
 	size_t refusal_count;
 	bool has_symbols;     /* there was a symbol table at all */
 	bool has_malloc;      /* the module defines malloc as a function */
+	uint64_t api_table;   /* struct tidemark_table of include/tidemark.h; 0 none */
 	uint64_t hooks_found; /* bit n: function n of the user's list is here, or refused */
 	char *names;          /* private: what the names point into */
 };

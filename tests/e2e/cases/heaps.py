@@ -176,3 +176,19 @@ def attach(t):
         watch.process.stdin = None
     heaps = self_figures(t.report(None, "--group", "heap"), "heaps")
     t.equal("pieces", (heaps["shared"]["allocations"], heaps["shared"]["frees"]), (64, 32))
+
+
+def static_program(kind):
+    @case(f"heaps/{kind}", "named heaps of statically linked programs are not seen")
+    def linked(t):
+        for mode in ("pieces", "arena", "realloc", "tags"):
+            command = [f"pools_{kind}", mode, "listening"]
+            recorded = t.record(command, options=["--force"])
+            t.equal(f"{mode}: status", recorded.status, 0)
+            report = t.report(None, "--by", "function")
+            t.nothing_lost(report)
+            t.functions_match(report, t.ledger())
+
+
+for kind in ("static", "static_pie", "static_musl"):
+    static_program(kind)
