@@ -40,6 +40,7 @@ bench: all ## measure against the bare program and heaptrack
 	bench/symbols $(BUILD)
 	bench/analyse $(BUILD)
 	bench/import $(BUILD)
+	bench/attach $(BUILD)
 	bench/page $(BUILD)
 
 install: all ## install into PREFIX (default /usr/local), below DESTDIR

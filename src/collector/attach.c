@@ -192,7 +192,8 @@ static void leave(struct attached *attached, uint32_t cause)
 		error = inject_leave(attached->inject, &err);
 	if (error && error != -ESRCH)
 		session->warning = err;
-	if (!session->process_count)
+	struct session_process *entry = entry_of(attached);
+	if (!entry)
 		return;
 	if (error == -ESRCH)
 		cause = TRACE_END_EXIT;
@@ -206,7 +207,6 @@ static void leave(struct attached *attached, uint32_t cause)
 		}
 		section_end(section, &ending);
 	}
-	struct session_process *entry = entry_of(attached);
 	entry->alive = false;
 	recording_finish(entry->recording, NULL);
 }

@@ -219,18 +219,20 @@ static int list_numbers(const char *path, pid_t **ret, size_t *ret_count)
 	if (!folder)
 		return errno == ENOENT ? -ESRCH : -errno;
 	int error = 0;
-	for (struct dirent *entry; !error && (entry = readdir(folder));) {
+	for (struct dirent *entry; (entry = readdir(folder));) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		if (count == room) {
 			room = room ? room * 2 : 64;
 			pid_t *grown =
 				room > PIDS_MAX ? NULL : tm_grow_array(ids, room, sizeof *ids);
-			error = grown ? 0 : -ENOMEM;
-			ids = grown ? grown : ids;
+			if (!grown) {
+				error = -ENOMEM;
+				break;
+			}
+			ids = grown;
 		}
-		if (!error)
-			ids[count++] = (pid_t)atoi(entry->d_name);
+		ids[count++] = (pid_t)atoi(entry->d_name);
 	}
 	closedir(folder);
 	if (error || !count) {
