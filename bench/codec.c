@@ -188,8 +188,11 @@ static void decode(struct figures *f, const struct encode *e, uint32_t stack_end
 		.stack_count = stack_end,
 		.thread_count = UINT32_MAX,
 	};
+	static struct decode_memory *memory;
+	if (!memory && !(memory = decode_memory_new()))
+		die("no memory");
 	uint64_t start = clock_steady_ns();
-	const char *wrong = decode_events(&limits, columns, false, events, header.count);
+	const char *wrong = decode_events(&limits, columns, false, memory, events, header.count);
 	note(&f->decode, start);
 	if (wrong)
 		die(wrong);

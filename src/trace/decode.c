@@ -10,6 +10,22 @@
 
 const char decode_no_memory[] = "there is no memory for it";
 
+/* What an end in the same block of events needs of a block: in one place, not in its event. */
+struct birth {
+	uint64_t size_bytes, address;
+	uint32_t stack_id;
+};
+
+/* Made for the largest block of events; what a small one does not touch costs nothing. */
+struct decode_memory {
+	struct foresee_stack *stacks;
+	struct foresee_live live;
+	struct birth *births; /* of the blocks that began here, by local number */
+	uint32_t *next_freed;
+	struct foresee_thread *threads;
+	struct foresee_slot *foreseen;
+};
+
 struct decode {
 	const struct decode_limits *limits;
 	struct span *columns;
@@ -19,9 +35,10 @@ struct decode {
 	uint32_t live_ends;
 	struct foresee_thread *thread; /* the present one's */
 	bool addresses;
+	/* As in the memory. */
 	struct foresee_stack *stacks;
 	struct foresee_live live;
-	uint32_t *born_event; /* which event began each block */
+	struct birth *births;
 	uint32_t *next_freed;
 	struct foresee_thread *threads;
 	struct foresee_slot *foreseen;
@@ -33,15 +50,34 @@ struct decode {
 	const char *wrong;
 };
 
-static bool allocate(struct decode *d, size_t count)
+struct decode_memory *decode_memory_new(void)
 {
-	d->stacks = tm_grow_array(NULL, count + 1, sizeof *d->stacks);
-	d->threads = tm_grow_array(NULL, COLUMN_THREADS, sizeof *d->threads);
-	d->born_event = tm_grow_array(NULL, count + 1, sizeof *d->born_event);
-	d->next_freed = tm_grow_array(NULL, count + 1, sizeof *d->next_freed);
-	d->foreseen = tm_alloc_array(COLUMN_HISTORIES, sizeof *d->foreseen);
-	return foresee_live_init(&d->live) && d->stacks && d->threads && d->born_event &&
-	       d->next_freed && d->foreseen;
+	enum { MOST = FORMAT_BLOCK_EVENTS + 1 };
+	struct decode_memory *m = tm_alloc(sizeof *m);
+	if (!m)
+		return NULL;
+	m->stacks = tm_grow_array(NULL, MOST, sizeof *m->stacks);
+	m->threads = tm_grow_array(NULL, COLUMN_THREADS, sizeof *m->threads);
+	m->births = tm_grow_array(NULL, MOST, sizeof *m->births);
+	m->next_freed = tm_grow_array(NULL, MOST, sizeof *m->next_freed);
+	m->foreseen = tm_grow_array(NULL, COLUMN_HISTORIES, sizeof *m->foreseen);
+	if (foresee_live_init(&m->live) && m->stacks && m->threads && m->births && m->next_freed &&
+	    m->foreseen)
+		return m;
+	return decode_memory_free(m);
+}
+
+struct decode_memory *decode_memory_free(struct decode_memory *m)
+{
+	if (!m)
+		return NULL;
+	tm_free(m->stacks);
+	foresee_live_done(&m->live);
+	tm_free(m->threads);
+	tm_free(m->births);
+	tm_free(m->next_freed);
+	tm_free(m->foreseen);
+	return tm_free(m);
 }
 
 static void start(struct decode *d)
@@ -49,6 +85,7 @@ static void start(struct decode *d)
 	d->stacks[0] = (struct foresee_stack){0};
 	d->stack_count = 1;
 	d->last_old = d->limits->first_block_id;
+	memset(d->foreseen, 0, COLUMN_HISTORIES * sizeof *d->foreseen);
 	foresee_threads_start(d->threads, &d->live);
 }
 
@@ -154,7 +191,7 @@ static void decode_address(struct decode *d, struct foresee_stack *stack, struct
 		return;
 	}
 	if (*hit == COLUMN_ADDRESS_FREED) {
-		event->address = d->events[d->born_event[freed]].address;
+		event->address = d->births[freed].address;
 	} else if (*hit == COLUMN_ADDRESS_NEXT) {
 		event->address = d->thread->address;
 	} else {
@@ -215,7 +252,10 @@ static void decode_alloc(struct decode *d, uint32_t index, unsigned token, bool 
 	event->block_id = d->limits->first_block_id + d->born;
 	if (d->addresses)
 		decode_address(d, stack, event);
-	d->born_event[d->born] = index;
+	struct birth *birth = &d->births[d->born];
+	birth->size_bytes = event->size_bytes;
+	birth->address = event->address;
+	birth->stack_id = event->stack_id;
 	foresee_live_add(&d->live, d->live_ends, d->born++);
 }
 
@@ -225,8 +265,8 @@ static void decode_local(struct decode *d, struct trace_event *event, uint64_t b
 		d->wrong = "a freed block was not born yet";
 		return;
 	}
-	const struct trace_event *birth = &d->events[d->born_event[block]];
-	event->block_id = birth->block_id;
+	const struct birth *birth = &d->births[block];
+	event->block_id = d->limits->first_block_id + block;
 	event->address = birth->address;
 	event->size_bytes = birth->size_bytes;
 	event->stack_id = birth->stack_id;
@@ -335,18 +375,22 @@ static const char *decode_all(struct decode *d, size_t count)
 }
 
 const char *decode_events(const struct decode_limits *limits, struct span columns[COLUMN_COUNT],
-			  bool addresses, struct trace_event *events, size_t count)
+			  bool addresses, struct decode_memory *memory, struct trace_event *events,
+			  size_t count)
 {
 	struct decode d = {
-		.limits = limits, .columns = columns, .events = events, .addresses = addresses};
-	const char *wrong = "there are more events than a block can have";
-	if (count <= FORMAT_BLOCK_EVENTS)
-		wrong = allocate(&d, count) ? decode_all(&d, count) : decode_no_memory;
-	tm_free(d.stacks);
-	foresee_live_done(&d.live);
-	tm_free(d.threads);
-	tm_free(d.born_event);
-	tm_free(d.next_freed);
-	tm_free(d.foreseen);
-	return wrong;
+		.limits = limits,
+		.columns = columns,
+		.events = events,
+		.addresses = addresses,
+		.stacks = memory->stacks,
+		.live = memory->live,
+		.births = memory->births,
+		.next_freed = memory->next_freed,
+		.threads = memory->threads,
+		.foreseen = memory->foreseen,
+	};
+	if (count > FORMAT_BLOCK_EVENTS)
+		return "there are more events than a block can have";
+	return decode_all(&d, count);
 }

@@ -65,6 +65,8 @@ struct trace_reader *trace_reader_close(struct trace_reader *r)
 	if (!r)
 		return NULL;
 	reader_forget(r);
+	for (size_t i = 0; i < READER_MEMORIES; i++)
+		decode_memory_free(atomic_load(&r->memories[i]));
 	section_done(&r->section);
 	scan_done(&r->scan);
 	source_close(&r->source);

@@ -2,12 +2,15 @@
 /* What the parts of the reader share: see trace.h for what they do. */
 #pragma once
 
+#include "trace/decode.h"
 #include "trace/rows.h"
 #include "trace/scan.h"
 #include "trace/section.h"
 #include "trace/source.h"
 #include "trace/texts.h"
 #include "trace/trace.h"
+
+#include <stdatomic.h>
 
 /* Records of one kind, loaded on first use. */
 struct reader_table {
@@ -16,8 +19,12 @@ struct reader_table {
 	bool loaded;
 };
 
+enum { READER_MEMORIES = 8 };
+
 struct trace_reader {
 	struct source source;
+	/* Of decoders that are not at work: taken and given back by any thread. */
+	_Atomic(struct decode_memory *) memories[READER_MEMORIES];
 	struct scan scan;
 	uint32_t section_number, section_count;
 	struct section section;

@@ -72,6 +72,24 @@ static void apply_refs(const struct trace_reader *r, uint64_t first, struct trac
 	}
 }
 
+static struct decode_memory *take_memory(struct trace_reader *r)
+{
+	struct decode_memory *memory = NULL;
+	for (size_t i = 0; i < READER_MEMORIES && !memory; i++)
+		memory = atomic_exchange(&r->memories[i], NULL);
+	return memory ? memory : decode_memory_new();
+}
+
+static void give_memory(struct trace_reader *r, struct decode_memory *memory)
+{
+	for (size_t i = 0; i < READER_MEMORIES; i++) {
+		struct decode_memory *none = NULL;
+		if (atomic_compare_exchange_strong(&r->memories[i], &none, memory))
+			return;
+	}
+	decode_memory_free(memory);
+}
+
 static int decode_group(struct trace_reader *r, const struct section_group *group,
 			struct span *columns, bool addresses, struct trace_event *events,
 			struct tm_error *err)
@@ -84,7 +102,12 @@ static int decode_group(struct trace_reader *r, const struct section_group *grou
 		.thread_count = r->thread_count,
 		.free_stacks = header->flags & FORMAT_FREE_STACKS,
 	};
-	const char *wrong = decode_events(&limits, columns, addresses, events, header->count);
+	struct decode_memory *memory = take_memory(r);
+	const char *wrong =
+		memory ? decode_events(&limits, columns, addresses, memory, events, header->count)
+		       : decode_no_memory;
+	if (memory)
+		give_memory(r, memory);
 	if (wrong)
 		return tm_fail(err, wrong == decode_no_memory ? -ENOMEM : -EBADMSG,
 			       "'%s': the events %llu to %llu cannot be read: %s", r->source.path,

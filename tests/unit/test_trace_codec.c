@@ -59,9 +59,11 @@ static void check_block(struct encode *e, const struct trace_event *events, bool
 	struct format_block_header header;
 	struct decode_limits limits = limits_of(e, &header);
 	struct trace_event *got = tm_alloc_array(header.count + 1, sizeof *got);
-	REQUIRE(got != NULL);
+	struct decode_memory *memory = decode_memory_new();
+	REQUIRE(got && memory);
 	collect(e, addresses, raw, columns);
-	const char *wrong = decode_events(&limits, columns, addresses, got, header.count);
+	const char *wrong = decode_events(&limits, columns, addresses, memory, got, header.count);
+	decode_memory_free(memory);
 	if (!CHECK(wrong == NULL))
 		tap_note("%s", wrong);
 	for (uint32_t i = 0; i < header.count; i++) {
@@ -212,7 +214,8 @@ static void damaged_columns_are_refused(void)
 	f.free_stacks = true;
 	struct trace_event *events = events_of(&f, 3000);
 	struct trace_event *got = tm_alloc_array(3000, sizeof *got);
-	REQUIRE(got && encode_new(true, &e) == 0);
+	struct decode_memory *memory = decode_memory_new();
+	REQUIRE(got && memory && encode_new(true, &e) == 0);
 	encode_section(e, true, NULL);
 	REQUIRE(encode_events(e, FIXTURE_STACKS + 1, events, 3000, &taken) == 0);
 	collect(e, true, raw, columns);
@@ -223,10 +226,11 @@ static void damaged_columns_are_refused(void)
 		uint8_t *byte = part->data + 12 + fixture_random(&f, part->used - 12), old = *byte;
 		*byte = (uint8_t)fixture_random(&f, 256);
 		memcpy(copy, columns, sizeof copy);
-		refused += decode_events(&limits, copy, true, got, header.count) != NULL;
+		refused += decode_events(&limits, copy, true, memory, got, header.count) != NULL;
 		*byte = old;
 	}
 	CHECK(refused > 1000);
+	decode_memory_free(memory);
 	tm_free(events);
 	tm_free(got);
 	bytes_done(&raw[0]);
