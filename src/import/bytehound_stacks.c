@@ -233,9 +233,10 @@ int bytehound_decoded_frame(struct bytehound *b)
 	if (!bytehound_need(s, 33))
 		return end_here(b);
 	void *grown = with_room(n->frames, n->frame_count, &n->frame_room, sizeof *n->frames);
+	if (grown)
+		n->frames = grown;
 	if (!grown || n->frame_count >= IDS_MAX)
 		return bytehound_no_memory(b);
-	n->frames = grown;
 	struct bytehound_frame *frame = &n->frames[n->frame_count++];
 	frame->address = bytehound_u64(s);
 	frame->library = bytehound_u32(s);

@@ -195,9 +195,10 @@ int heaptrack_ip(struct heaptrack *h, const char *rest)
 	struct heaptrack_ip ip = {.module_id = module_of_string(h, module),
 				  .address = address & ~TRACE_PC_EXACT};
 	void *grown = heaptrack_room(h->ips, h->ip_count, &h->ip_room, sizeof *h->ips);
+	if (grown)
+		h->ips = grown;
 	if (!grown || ip.module_id == UINT32_MAX)
 		return heaptrack_no_memory(h);
-	h->ips = grown;
 	int code = place_ip(h, &ip);
 	if (code)
 		return code;

@@ -430,7 +430,7 @@ static void hostile(void)
 	imported_done(&made);
 	/* Claims of lengths that nothing stands for. */
 	for (uint32_t kind = 4; kind <= 27; kind++) {
-		dat.used = 0;
+		dat_done(&dat);
 		start(&dat);
 		put_story(&dat, false);
 		dat_u32(&dat, kind);
