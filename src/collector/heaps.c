@@ -31,7 +31,8 @@ struct page {
 struct region {
 	uint64_t address; /* with the parent's key; 0: free place */
 	uint64_t bytes;
-	uint64_t key; /* of the heap that has it */
+	uint32_t key; /* of the heap that has it */
+	bool mapped;  /* no block of malloc's, so a mapping */
 };
 
 struct heaps {
@@ -43,6 +44,7 @@ struct heaps {
 	size_t piece_room, piece_count;
 	uint32_t free_piece;
 	size_t region_room, region_count;
+	size_t odd_count; /* mapped regions that do not begin with a page */
 };
 
 struct heaps *heaps_free(struct heaps *heaps)
@@ -319,10 +321,16 @@ static bool grow_regions(struct heaps *heaps)
 	return true;
 }
 
+static bool is_odd(const struct region *region)
+{
+	return region->mapped && region->address & ((1u << PAGE_SHIFT) - 1);
+}
+
 /* What follows in the same run of places moves up. */
 static void drop_region(struct heaps *heaps, struct region *region)
 {
 	size_t mask = heaps->region_room - 1, at = (size_t)(region - heaps->regions);
+	heaps->odd_count -= is_odd(region);
 	heaps->regions[at] = (struct region){0};
 	heaps->region_count--;
 	for (at = (at + 1) & mask; heaps->regions[at].address; at = (at + 1) & mask) {
@@ -352,7 +360,8 @@ void heaps_grow(struct feed *feed, struct heaps_caller caller, const uint64_t ke
 		feed_out_of_memory(feed);
 		return;
 	}
-	if (model_is_live(feed->model, address))
+	bool live = model_is_live(feed->model, address);
+	if (live)
 		end_blocks(feed, caller, &address, 1);
 	else if (!keys[1])
 		feed_map_event(feed, &(struct trace_map_event){.op = TRACE_UNMAP,
@@ -361,23 +370,44 @@ void heaps_grow(struct feed *feed, struct heaps_caller caller, const uint64_t ke
 							       .address = start,
 							       .bytes = bytes});
 	struct region *region = find_region(heaps, address);
+	heaps->odd_count -= is_odd(region);
 	heaps->region_count += !region->address;
-	*region = (struct region){.address = address, .bytes = bytes, .key = keys[0]};
+	*region = (struct region){.address = address,
+				  .bytes = bytes,
+				  .key = (uint32_t)keys[0],
+				  .mapped = !live && !keys[1]};
+	heaps->odd_count += is_odd(region);
+}
+
+/* The next mapped region that begins in the range, or NULL. Few pages are looked up one by one. */
+static struct region *find_mapped(const struct heaps *heaps, uint64_t start, uint64_t bytes)
+{
+	uint64_t first = start >> PAGE_SHIFT, last = (start + bytes - 1) >> PAGE_SHIFT;
+	if (!heaps->odd_count && last - first < heaps->region_room) {
+		for (uint64_t page = first; page <= last; page++) {
+			struct region *region = find_region(heaps, page << PAGE_SHIFT);
+			if (region->address && region->mapped)
+				return region;
+		}
+		return NULL;
+	}
+	for (size_t i = 0; i < heaps->region_room; i++)
+		if (heaps->regions[i].address && heaps->regions[i].mapped &&
+		    heaps->regions[i].address - start < bytes)
+			return &heaps->regions[i];
+	return NULL;
 }
 
 void heaps_unmapped(struct feed *feed, struct heaps_caller caller, uint64_t start, uint64_t bytes)
 {
 	struct heaps *heaps = feed->heaps;
-	if (!heaps || !heaps->region_count)
+	struct region *region;
+	if (!heaps || !heaps->region_count || !bytes || start > WIRE_ADDRESS_MASK ||
+	    bytes > WIRE_ADDRESS_MASK)
 		return;
 	feed_flush(feed, true);
-	for (size_t i = 0; i < heaps->region_room; i++) {
-		struct region *region = &heaps->regions[i];
-		if (region->address && region->address - start < bytes) {
-			end_region(feed, caller, region);
-			i = SIZE_MAX; /* others have moved: begin again */
-		}
-	}
+	while ((region = find_mapped(heaps, start, bytes)))
+		end_region(feed, caller, region);
 }
 
 void heaps_apply(struct feed *feed, struct trace_event *events, size_t count)
