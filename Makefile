@@ -5,11 +5,13 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
+# The tool, its agent, and what stands in for heaptrack's libraries.
+PRODUCT = tidemark libtidemark.so libheaptrack_preload.so libheaptrack_inject.so
 
 .PHONY: all viewer static packages demo test test-long bench install dist format clean help
 
 all: $(BUILD)/build.ninja ## build build/tidemark and build/libtidemark.so
-	ninja -C $(BUILD) tidemark libtidemark.so
+	ninja -C $(BUILD) $(PRODUCT)
 
 viewer: ## build build-viewer/tidemark, which only shows traces: for any POSIX system
 	test -f build-viewer/build.ninja || meson setup build-viewer -Dviewer=true
@@ -45,7 +47,7 @@ bench: all ## measure against the bare program and heaptrack
 
 install: all ## install into PREFIX (default /usr/local), below DESTDIR
 	meson configure $(BUILD) -Dprefix="$(abspath $(PREFIX))"
-	ninja -C $(BUILD) tidemark libtidemark.so
+	ninja -C $(BUILD) $(PRODUCT)
 	meson install -C $(BUILD) --quiet --no-rebuild $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
 
 dist: ## source archive with checksums and a .deb in dist/
