@@ -26,7 +26,7 @@ enum {
 	MEMFD_FLAGS = 3, /* close on exec, may be sealed */
 	F_DUPFD_CLOEXEC_NR = 1030,
 	HIGH_DESCRIPTOR = 500, /* programs count on the lowest numbers */
-	PATIENCE_S = 20,       /* far more than a tracer that lives needs */
+	PATIENCE_S = 5,        /* far more than a tracer that lives needs */
 	SPINS = 2000,          /* some ten microseconds: as long as an answer takes */
 	MONOTONIC = 1,
 	SETMASK = 2,
@@ -241,6 +241,7 @@ __attribute__((used)) static _Noreturn void attach_serve(void)
 	/* From here on the tracer must not touch the registers. */
 	atomic_store(&block->left, 1);
 	sys_sigprocmask(SETMASK, &block->signal_mask, NULL);
+	atomic_store(&block->serving, 0);
 	attach_leave();
 }
 

@@ -327,7 +327,7 @@ int inject_patch(struct inject *inject, struct tm_error *err)
 int inject_look(struct inject *inject, struct tm_error *err)
 {
 	uint64_t began = clock_steady_ns();
-	if (began < inject->next_look_ns)
+	if (!stop_settle(&inject->stop) || began < inject->next_look_ns)
 		return 0;
 	size_t before = inject->facts.functions;
 	int found = islands_plan(inject, err);

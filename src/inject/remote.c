@@ -227,6 +227,13 @@ int remote_system(struct remote *remote, uint64_t at, const uint64_t number_and_
 	return to_stop(remote, err);
 }
 
+static int write_serving(const struct remote *remote, uint32_t serving)
+{
+	return remote_write(remote->memory_fd,
+			    remote->block + offsetof(struct wire_attach_block, serving), &serving,
+			    sizeof serving);
+}
+
 /* What the thread needs if we die. */
 static int write_registers(struct remote *remote)
 {
@@ -267,6 +274,8 @@ int remote_start(struct remote *remote, const struct remote_start *start, struct
 	struct user_regs_struct regs = remote->registers;
 	remote->block = start->block;
 	int error = write_registers(remote);
+	if (!error)
+		error = write_serving(remote, 1);
 	if (!error) /* nothing is waiting to be done */
 		error = remote_write(remote->memory_fd,
 				     remote->block + offsetof(struct wire_attach_block, done),
@@ -288,6 +297,17 @@ int remote_start(struct remote *remote, const struct remote_start *start, struct
 	return 0;
 }
 
+/* Has it given itself its registers back already? */
+static bool has_left(const struct remote *remote)
+{
+	uint32_t left = 0;
+	return remote->serving &&
+	       !remote_read(remote->memory_fd,
+			    remote->block + offsetof(struct wire_attach_block, left), &left,
+			    sizeof left) &&
+	       left;
+}
+
 /* Until the thread has done what was asked. */
 static int await_done(struct remote *remote, struct tm_error *err)
 {
@@ -304,7 +324,7 @@ static int await_done(struct remote *remote, struct tm_error *err)
 		stop_attend(remote->stop);
 		if (!stop_find(remote->stop, remote->tid))
 			return died(remote, err);
-		if (clock_steady_ns() > end_ns)
+		if (clock_steady_ns() > end_ns || has_left(remote))
 			return tm_fail(err, -ETIMEDOUT,
 				       "thread %d of process %d does not get on with what it is "
 				       "asked to do (is the process frozen, or the machine very "
@@ -341,17 +361,6 @@ int remote_order(struct remote *remote, enum wire_attach_order order, uint64_t f
 	return error ? died(remote, err) : 0;
 }
 
-/* Has it given itself its registers back already? */
-static bool has_left(const struct remote *remote)
-{
-	uint32_t left = 0;
-	return remote->serving &&
-	       !remote_read(remote->memory_fd,
-			    remote->block + offsetof(struct wire_attach_block, left), &left,
-			    sizeof left) &&
-	       left;
-}
-
 void remote_return(struct remote *remote)
 {
 	struct tm_error ignored = {0};
@@ -367,6 +376,8 @@ void remote_return(struct remote *remote)
 		thread->registers = remote->registers;
 		ptrace(PTRACE_SETREGS, remote->tid, NULL, &remote->registers);
 		ptrace(PTRACE_SETSIGMASK, remote->tid, (void *)sizeof remote->mask, &remote->mask);
+		if (remote->serving && write_serving(remote, 0))
+			remote->serving = false; /* then the process is gone */
 	}
 	stop_resume(remote->stop, remote->tid);
 	remote->serving = false;

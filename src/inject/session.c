@@ -8,11 +8,18 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/version.h"
 
-enum { HEAD_BYTES = 4096, NAMES_BYTES = 64 * 1024, CODE_BYTES = 16 * 1024 };
+enum {
+	HEAD_BYTES = 4096,
+	NAMES_BYTES = 64 * 1024,
+	CODE_BYTES = 16 * 1024,
+	SERVER_STEP_US = 10 * 1000,
+	SERVER_STEPS = 800, /* longer than the thread's own patience */
+};
 
 int session_read(const struct inject *inject, size_t offset, void *data, size_t bytes)
 {
@@ -155,10 +162,32 @@ static int map_agent(struct inject *inject, struct tm_error *err)
 	return 0;
 }
 
-/* The registers of a thread as the block has them belong to the one that serves now. */
+/* A tracer was killed while it had a thread: that one gives itself back in some seconds. */
+static int wait_for_server(const struct inject *inject, struct tm_error *err)
+{
+	uint32_t serving = 0;
+	for (int i = 0; i < SERVER_STEPS; i++) {
+		if (session_read(inject, offsetof(struct wire_attach_block, serving), &serving,
+				 sizeof serving))
+			return tm_fail(err, -ESRCH, "process %d has ended", (int)inject->facts.pid);
+		if (!serving)
+			return 0;
+		usleep(SERVER_STEP_US);
+	}
+	if (proc_thread_state(inject->facts.pid, inject->tid) != 'T')
+		return 0; /* it was killed before the thread had begun */
+	return tm_fail(err, -EBUSY,
+		       "process %d is stopped, and a tidemark that was killed had one of its "
+		       "threads: continue it first (kill -CONT)",
+		       (int)inject->facts.pid);
+}
+
 int session_borrow(struct inject *inject, struct tm_error *err)
 {
-	int error = remote_borrow(&inject->remote, &inject->stop, inject->memory_fd, err);
+	int error = inject->base ? wait_for_server(inject, err) : 0;
+	if (error)
+		return error;
+	error = remote_borrow(&inject->remote, &inject->stop, inject->memory_fd, err);
 	if (error == -EPERM)
 		return target_explain_eperm(&inject->target, err);
 	if (error)

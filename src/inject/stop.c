@@ -17,7 +17,7 @@ enum {
 	DEADLINE_NS = 20 * 1000 * 1000, /* longer no thread stands still for others */
 	STEP_NS = 1000 * 1000,
 	RESTART_UNLESS_HANDLED = 514, /* the kernel's ERESTARTNOHAND */
-	LAST_STEPS = 2000,
+	LAST_STEPS = 200,
 };
 #define PATIENCE_NS (5 * 1000000000ull)
 
@@ -388,16 +388,20 @@ void stop_release(struct stop *stop)
 		stop->pause_ns = clock_steady_ns() - stop->first_ns;
 	run_as_before(stop);
 	forget_gone(stop);
+	for (int i = 0; !stop_settle(stop) && i < LAST_STEPS; i++)
+		wait_for_change(STEP_NS);
+}
+
+bool stop_settle(struct stop *stop)
+{
 	/* Those that run can only be let go while they stand still. */
-	for (int i = 0; stop->count && i < LAST_STEPS; i++) {
-		for (size_t k = 0; k < stop->count; k++)
-			ask(&stop->threads[k]);
-		if (look(stop))
-			wait_for_change(STEP_NS);
-		for (size_t k = 0; k < stop->count; k++)
-			detach(&stop->threads[k]);
-		forget_gone(stop);
-	}
+	for (size_t i = 0; i < stop->count; i++)
+		ask(&stop->threads[i]);
+	look(stop);
+	for (size_t i = 0; i < stop->count; i++)
+		detach(&stop->threads[i]);
+	forget_gone(stop);
+	return !stop->count;
 }
 
 void stop_done(struct stop *stop)

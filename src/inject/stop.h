@@ -63,8 +63,12 @@ TM_MUST_CHECK int stop_all(struct stop *stop, uint64_t patience_ns, struct tm_er
 /* The thread will go on at pc. While it is stopped. */
 TM_MUST_CHECK int stop_set_pc(struct stop *stop, struct stop_thread *thread, uint64_t pc);
 struct stop_thread *stop_find(struct stop *stop, pid_t tid);
-/* Lets all threads go, and waits for those that have yet to stop (rarely any). */
+/*
+ * Lets all threads go. One that was asked to stop and still cannot (in vfork) is
+ * let go when it does: by stop_settle(), to be called until it says true.
+ */
 void stop_release(struct stop *stop);
+bool stop_settle(struct stop *stop);
 /* After stop_release(). */
 void stop_done(struct stop *stop);
 

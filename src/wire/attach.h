@@ -100,7 +100,9 @@ struct wire_attach_block {
 	_Atomic uint32_t seq;  /* written by the tracer */
 	_Atomic uint32_t done; /* written by the thread */
 	uint32_t order;        /* enum wire_attach_order */
-	uint32_t reserved;
+	/* 1 from before a thread is borrowed until it has its registers back: nobody else may use
+	 * the block. If that tracer was killed, the thread gives itself back in some seconds. */
+	_Atomic uint32_t serving;
 	uint64_t argument[2];
 	int64_t result; /* or -errno */
 

@@ -472,3 +472,23 @@ def inside(t):
                       "--hook", "alloc=far_alloc") as tool:
             it.finish()
             tool.ended()
+
+
+@case("attach/killed-inside", "killing tidemark while it goes in harms the program", seconds=1200)
+def killed_inside(t):
+    with Attachee(t, "stress", "2") as it:
+        code = it.code()
+        for i in range(50 if t.long else 2):
+            tool = start_program([t.tidemark, "attach", "-q", "-f", "-o", t.trace, str(it.pid)],
+                                 stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            # At any moment: the sooner it has a thread, the likelier it is hit.
+            it.watch.poll(lambda: tool.poll() is not None or i % 2 or
+                          "TracerPid:\t0" not in (it.task() / "status").read_text(), "the tracer")
+            tool.kill()
+            tool.wait()
+        with Recorder(t, it.pid) as last:
+            last.saw()
+            last.stop()
+            last.check()
+        t.expect(it.code() == code, "the code is not as it was")
+        it.finish()
