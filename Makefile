@@ -44,6 +44,7 @@ bench: all ## measure against the bare program and heaptrack
 	bench/import $(BUILD)
 	bench/attach $(BUILD)
 	bench/page $(BUILD)
+	bench/allocators $(BUILD)
 
 install: all ## install into PREFIX (default /usr/local), below DESTDIR
 	meson configure $(BUILD) -Dprefix="$(abspath $(PREFIX))"

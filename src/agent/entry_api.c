@@ -58,22 +58,13 @@ static void *keyed(uint64_t key, uintptr_t address)
 	return (void *)((address & WIRE_ADDRESS_MASK) | key << WIRE_HEAP_SHIFT);
 }
 
-/* The thread's next block is of this heap; NULL: of none. */
-static void enter_heap(struct lane *lane, struct label *label)
-{
-	struct lane_label *place = &lane->labels[LANE_HEAP];
-	lane->labelled -= place->label != NULL;
-	place->label = label;
-	lane->labelled += place->label != NULL;
-}
-
 static void tell_alloc(struct lane *lane, const struct call_site *site, struct tidemark_heap *heap,
 		       uintptr_t block, size_t bytes)
 {
 	uint64_t key = key_of(lane, site, heap);
-	enter_heap(lane, key ? heap->reserved[0] : NULL);
+	label_enter(lane, key ? heap->reserved[0] : NULL);
 	hook_alloc(lane, site, WIRE_API_CUSTOM, block ? keyed(key, block) : NULL, bytes, 0);
-	enter_heap(lane, NULL);
+	label_enter(lane, NULL);
 }
 
 static void tell_free(struct lane *lane, const struct call_site *site, struct tidemark_heap *heap,
@@ -90,10 +81,10 @@ static void tell_realloc(struct lane *lane, const struct call_site *site,
 	enum hook_realloc begun = HOOK_REALLOC_UNSEEN;
 	if (old)
 		begun = hook_realloc_begin(lane, site, WIRE_API_CUSTOM, keyed(key, old));
-	enter_heap(lane, key ? heap->reserved[0] : NULL);
+	label_enter(lane, key ? heap->reserved[0] : NULL);
 	hook_realloc_end(lane, site, WIRE_API_CUSTOM, begun, keyed(key, old),
 			 (struct hook_new_block){block ? keyed(key, block) : NULL, bytes, 0});
-	enter_heap(lane, NULL);
+	label_enter(lane, NULL);
 }
 
 static void tell_range(struct lane *lane, const struct call_site *site, enum wire_extra kind,

@@ -109,26 +109,15 @@ static inline void *keyed(const struct wire_site *what, const struct label *labe
 	return (void *)((block & WIRE_ADDRESS_MASK) | (uint64_t)label->heap_key << WIRE_HEAP_SHIFT);
 }
 
-/* The event that follows is of this allocator; NULL: of none with a label. */
-static inline void set_source(struct lane *lane, struct label *label)
-{
-	struct lane_label *place = &lane->labels[LANE_HEAP];
-	lane->labelled -= place->label != NULL;
-	place->label = label;
-	lane->labelled += place->label != NULL;
-}
-
 /* After the call: the new block, or NULL. */
 static inline void note_block(struct lane *lane, const struct call_site *site,
 			      const struct patched_frame *frame, uintptr_t block, size_t bytes)
 {
 	const struct wire_site *what = frame->site;
 	struct label *label = source_of(lane, site, what);
-	if (label)
-		set_source(lane, label);
-	hook_alloc(lane, site, what->api, keyed(what, label, block), bytes, alignment_of(frame));
-	if (label)
-		set_source(lane, NULL);
+	if (hook_recording())
+		hook_heap_block(lane, site, WIRE_OP_ALLOC, what->api, keyed(what, label, block),
+				bytes, alignment_of(frame), label);
 }
 
 /* Before the call: the block that ends with it. */
@@ -141,7 +130,7 @@ static inline void note_free(struct lane *lane, const struct call_site *site,
 	hook_free(lane, site, what->api, known);
 }
 
-static bool patched_alloc(struct patched_frame *frame)
+HOOKED static bool patched_alloc(struct patched_frame *frame)
 {
 	struct call_site site = call_site_of(frame);
 	struct lane *lane = hook_begin(&site);
@@ -152,7 +141,7 @@ static bool patched_alloc(struct patched_frame *frame)
 	return true;
 }
 
-static bool patched_free(struct patched_frame *frame)
+HOOKED static bool patched_free(struct patched_frame *frame)
 {
 	struct call_site site = call_site_of(frame);
 	uintptr_t block = argument(frame, frame->site->pointer, 0);
@@ -175,11 +164,11 @@ static void note_moved(struct lane *lane, const struct call_site *site,
 	struct label *label = source_of(lane, site, what);
 	void *old = keyed(what, label, argument(frame, what->pointer, 0));
 	if (label)
-		set_source(lane, label);
+		label_enter(lane, label);
 	new.block = keyed(what, label, (uintptr_t) new.block);
 	hook_realloc_end(lane, site, what->api, begun, old, new);
 	if (label)
-		set_source(lane, NULL);
+		label_enter(lane, NULL);
 }
 
 static enum hook_realloc note_moving(struct lane *lane, const struct call_site *site,
@@ -282,14 +271,9 @@ static bool patched_new(struct patched_frame *frame)
 	return frame->result || !twin;
 }
 
-/* From tidemark_patched. False: it is to go on into the function as if nothing had been. */
-__attribute__((used, hot)) static bool patched_call(struct patched_frame *frame)
+HOOKED static bool patched_rare(struct patched_frame *frame)
 {
 	switch ((enum wire_hook)frame->site->hook) {
-	case WIRE_HOOK_ALLOC:
-		return patched_alloc(frame);
-	case WIRE_HOOK_FREE:
-		return patched_free(frame);
 	case WIRE_HOOK_REALLOC:
 	case WIRE_HOOK_REALLOCF:
 		return patched_realloc(frame);
@@ -301,10 +285,24 @@ __attribute__((used, hot)) static bool patched_call(struct patched_frame *frame)
 		return patched_xalloc(frame);
 	case WIRE_HOOK_NEW:
 		return patched_new(frame);
+	case WIRE_HOOK_ALLOC:
+	case WIRE_HOOK_FREE:
 	case WIRE_HOOK_COUNT:
 		break;
 	}
 	return false;
+}
+
+/*
+ * From tidemark_patched. False: it is to go on into the function as if nothing
+ * had been. Jumps to what is common, which then saves only what it needs.
+ */
+__attribute__((used, hot)) static bool patched_call(struct patched_frame *frame)
+{
+	uint8_t hook = frame->site->hook;
+	if (likely(hook == WIRE_HOOK_ALLOC))
+		return patched_alloc(frame);
+	return likely(hook == WIRE_HOOK_FREE) ? patched_free(frame) : patched_rare(frame);
 }
 
 _Static_assert(offsetof(struct agent, state) == 0, "known to the assembler");

@@ -70,15 +70,29 @@ static inline uint32_t log2_of(size_t alignment)
 	return alignment ? (uint32_t)(63 - __builtin_clzll(alignment)) : 0;
 }
 
+/* The stack, with the name of the heap (NULL: none) and the thread's tags below it. */
+static AGENT_INLINE uint32_t hook_node(struct lane *lane, const struct call_site *site,
+				       struct label *heap)
+{
+	uint32_t node = unwind(lane, site);
+	uint32_t known = heap && !lane->labelled ? label_known(lane, heap, node) : 0;
+	if (likely(known))
+		return known;
+	if (likely(!heap))
+		return unlikely(lane->labelled) ? label_node(lane, node) : node;
+	label_enter(lane, heap);
+	node = label_node(lane, node);
+	label_enter(lane, NULL);
+	return node;
+}
+
 /* The new block, or the failure. alignment 0: none asked. op: ALLOC or REALLOC_END. */
-static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *site,
-				    enum wire_op op, enum wire_api api, void *block, size_t bytes,
-				    size_t alignment)
+static AGENT_INLINE void hook_heap_block(struct lane *lane, const struct call_site *site,
+					 enum wire_op op, enum wire_api api, void *block,
+					 size_t bytes, size_t alignment, struct label *heap)
 {
 	hook_raise(lane, site);
-	uint64_t node = unwind(lane, site);
-	if (unlikely(lane->labelled))
-		node = label_node(lane, (uint32_t)node);
+	uint64_t node = hook_node(lane, site, heap);
 	if (unlikely(!block))
 		emit3(lane, op == WIRE_OP_ALLOC ? WIRE_OP_ALLOC_FAIL : WIRE_OP_REALLOC_FAIL, api,
 		      bytes, node << 32);
@@ -104,6 +118,13 @@ struct hook_new_block {
  */
 void hook_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
 		     struct hook_new_block new);
+
+static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *site,
+				    enum wire_op op, enum wire_api api, void *block, size_t bytes,
+				    size_t alignment)
+{
+	hook_heap_block(lane, site, op, api, block, bytes, alignment, NULL);
+}
 
 static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *site,
 				    enum wire_api api, void *block, size_t bytes, size_t alignment)

@@ -130,6 +130,10 @@ struct label *label_find(struct lane *lane, const char *prefix, const char *firs
 
 uint32_t label_node(struct lane *lane, uint32_t node)
 {
+	const struct label *heap = lane->labelled == 1 ? lane->labels[LANE_HEAP].label : NULL;
+	uint32_t known = heap ? label_known(lane, heap, node) : 0, leaf = node;
+	if (likely(known))
+		return known;
 	for (uint32_t i = 0; i < LANE_LABELS; i++) {
 		struct label *label = lane->labels[i].label;
 		if (!label)
@@ -138,6 +142,9 @@ uint32_t label_node(struct lane *lane, uint32_t node)
 		uint64_t hash = intern_hash((uint64_t)node << 32, LABEL_PC, label->instance);
 		node = intern_node(hash, node, label->instance, LABEL_PC);
 	}
+	if (heap)
+		*label_place(lane, leaf) =
+			(struct lane_labelled){agent.session, leaf, node, heap->instance};
 	return node;
 }
 

@@ -39,6 +39,31 @@ _Static_assert(sizeof(struct label) <= 256, "a piece of the arena");
 struct label *label_find(struct lane *lane, const char *prefix, const char *first,
 			 const char *second);
 
+/* Where the result for a node is remembered, if only a heap's label stands below it. */
+static inline struct lane_labelled *label_place(struct lane *lane, uint32_t node)
+{
+	return &lane->labelled_nodes[node % LANE_LABELLED_NODES];
+}
+
+/* The node with just this heap's label below it; 0: ask label_node(). Nodes are of one session. */
+static inline uint32_t label_known(struct lane *lane, const struct label *heap, uint32_t node)
+{
+	const struct lane_labelled *known = label_place(lane, node);
+	return known->node == node && known->instance == heap->instance &&
+			       known->session == agent.session
+		       ? known->result
+		       : 0;
+}
+
+/* The thread's next block is of this heap; NULL: of none. */
+static inline void label_enter(struct lane *lane, struct label *heap)
+{
+	struct lane_label *place = &lane->labels[LANE_HEAP];
+	lane->labelled -= place->label != NULL;
+	place->label = heap;
+	lane->labelled += place->label != NULL;
+}
+
 /* The node with the lane's labels below it. */
 uint32_t label_node(struct lane *lane, uint32_t node);
 

@@ -9,7 +9,8 @@
 #include "agent/agent.h"
 
 enum {
-	LANE_NOBODY = -1, /* lane.tid: of a session before */
+	LANE_LABELLED_NODES = 8, /* a power of two */
+	LANE_NOBODY = -1,        /* lane.tid: of a session before */
 	TAIL_WORDS = 13,
 	TAIL_FRAMES = 12, /* a longer tail is shortened by making frames of its root side */
 	TAIL_WAYS = 4,
@@ -93,6 +94,12 @@ struct lane_label {
 	struct label *label; /* NULL: none */
 };
 
+/* What label_node() found for a node last. */
+struct lane_labelled {
+	uint64_t session;
+	uint32_t node, result, instance;
+};
+
 struct lane {
 	/* Emission. */
 	uint64_t *cursor; /* next word in the chunk */
@@ -122,6 +129,7 @@ struct lane {
 	const struct call_site *open_site;
 	size_t open_bytes;
 	struct lane_label labels[LANE_LABELS];
+	struct lane_labelled labelled_nodes[LANE_LABELLED_NODES];
 	bool open_realloc;        /* begun, and not ended */
 	struct lane *signal_lane; /* lane 1, made when first needed */
 	struct lane *first;       /* of lane 1: lane 0 of the same thread */
