@@ -97,8 +97,9 @@ static int read_frames(struct dhat *d, struct tm_error *err)
 static int read_head(struct dhat *d, struct tm_error *err)
 {
 	struct json_reader *json = &d->json;
-	enum json_token token = json_read_next(json);
+	enum json_token token;
 	int code = 0;
+	(void)json_read_next(json); /* the object that all is in */
 	while (!code && (token = json_read_next(json)) > JSON_READ_END) {
 		if (token != JSON_READ_KEY)
 			continue;

@@ -184,8 +184,9 @@ static int read_tree(struct heapprofile *p, struct tm_error *err)
 static int read_document(struct heapprofile *p, struct tm_error *err)
 {
 	struct json_reader *json = &p->json;
-	enum json_token token = json_read_next(json);
+	enum json_token token;
 	int code = 0;
+	(void)json_read_next(json); /* the object that all is in */
 	while (!code && (token = json_read_next(json)) > JSON_READ_END) {
 		if (token != JSON_READ_KEY)
 			continue;

@@ -13,6 +13,7 @@
 #include "import/heapsnapshot.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -359,10 +360,7 @@ static int frame_of(struct reader *r, const struct snapshot_node *node, uint32_t
 			type = "system";
 		else if (!strcmp(type, "code"))
 			type = "compiled code";
-		size_t bytes = strlen(type);
-		name[0] = '(';
-		memcpy(name + 1, type, bytes);
-		memcpy(name + 1 + bytes, ")", 2);
+		snprintf(name, sizeof name, "(%s)", type);
 		code = add_frame(r, name, &r->type_frames[node->type], err);
 		frame = r->type_frames[node->type];
 	}
@@ -417,6 +415,21 @@ static int add_loose(struct reader *r, struct tm_error *err)
 	return code;
 }
 
+/* order[0] is the root, which stands for nothing. */
+static int add_held(struct reader *r, const uint32_t *order, size_t count, struct tm_error *err)
+{
+	struct place *places = tm_alloc_array(r->s.node_count + 1, sizeof *places);
+	if (!places)
+		return tm_fail(err, -ENOMEM, "no memory to find out what holds what");
+	int code = 0;
+	for (size_t i = 1; i < count && !code; i++) {
+		const struct snapshot_node *node = &r->s.nodes[order[i]];
+		code = add_node(r, node, &places[node->holder], &places[order[i]], err);
+	}
+	tm_free(places);
+	return code;
+}
+
 static int add_rows(struct reader *r, struct tm_error *err)
 {
 	uint32_t *order = NULL;
@@ -424,17 +437,10 @@ static int add_rows(struct reader *r, struct tm_error *err)
 	int code = fill_edges(r, err);
 	if (!code && snapshot_dominate(&r->s, &order, &count))
 		code = tm_fail(err, -ENOMEM, "no memory to find out what holds what");
-	struct place *places = code ? NULL : tm_alloc_array(r->s.node_count + 1, sizeof *places);
-	if (!code && !places)
-		code = tm_fail(err, -ENOMEM, "no memory to find out what holds what");
-	/* order[0] is the root, which stands for nothing. */
-	for (size_t i = 1; i < count && !code; i++) {
-		const struct snapshot_node *node = &r->s.nodes[order[i]];
-		code = add_node(r, node, &places[node->holder], &places[order[i]], err);
-	}
+	if (!code)
+		code = add_held(r, order, count, err);
 	if (!code)
 		code = add_loose(r, err);
-	tm_free(places);
 	tm_free(order);
 	return code;
 }
@@ -445,7 +451,8 @@ static int read_document(struct reader *r, struct tm_error *err)
 {
 	struct json_reader *json = &r->json;
 	int code = 0;
-	enum json_token token = json_read_next(json);
+	enum json_token token;
+	(void)json_read_next(json); /* the object that all is in */
 	while (!code && (token = json_read_next(json)) > JSON_READ_END) {
 		if (token != JSON_READ_KEY)
 			continue;

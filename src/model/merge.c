@@ -164,7 +164,9 @@ static int release(struct work *k, struct merge_stream *s)
 	size_t count = s->live.count;
 	struct blockmap_entry *left = blockmap_sorted(&s->live);
 	uint64_t end_ns = k->plan.parts[s->part].last_ns + k->plan.parts[s->part].offset_ns;
-	int rc = left ? 0 : no_memory(k);
+	int rc = 0;
+	if (!left)
+		return no_memory(k);
 	for (size_t i = 0; i < count && !rc; i++) {
 		const struct trace_event event = {
 			.time_ns = end_ns,

@@ -232,7 +232,7 @@ static bool is_small_number(const char *token, size_t bytes)
 	if (!digits || digits > 3 || bytes - digits > 3)
 		return false;
 	for (size_t i = digits; i < bytes; i++)
-		if (!memchr("ulUL", token[i], 4))
+		if (!strchr("ulUL", token[i]))
 			return false;
 	return true;
 }
