@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "model/blockmap.h"
 #include "model/copy.h"
 #include "model/cursor.h"
@@ -14,7 +15,7 @@
 #include "model/merge_others.h"
 #include "model/state.h"
 
-enum { BATCH = 4096 };
+enum { BATCH = 4096, FACTS_MAX = 64 << 10 };
 
 struct work {
 	struct merge_plan plan;
@@ -330,8 +331,10 @@ static int write_begin(struct work *k, struct trace_writer *w)
 		    plan->parts[plan->first[eldest]].meta->start_unix_ns)
 			eldest = i;
 	struct trace_meta meta = *plan->parts[plan->first[eldest]].meta;
-	for (size_t i = 0; i < plan->part_count; i++)
+	for (size_t i = 0; i < plan->part_count; i++) {
 		meta.free_stacks |= plan->parts[i].meta->free_stacks;
+		meta.unknown |= plan->parts[i].meta->unknown;
+	}
 	meta.start_unix_ns = plan->start_unix_ns;
 	meta.series_id = 0; /* pieces that come later do not fit to it */
 	meta.piece = 0;
@@ -361,6 +364,44 @@ static void add_end(struct trace_end *sum, const struct trace_end *end)
 		sum->agent_bytes = end->agent_bytes;
 	if (end->off_reason)
 		sum->off_reason = end->off_reason;
+}
+
+/* What files of other tools say of themselves; the same sentence once. */
+static void add_lines(struct text *out, const char *lines)
+{
+	while (lines && *lines) {
+		size_t bytes = strcspn(lines, "\n");
+		const char *have = text_string(out);
+		bool known = false;
+		while (*have && !known) {
+			size_t length = strcspn(have, "\n");
+			known = length == bytes && !memcmp(have, lines, bytes);
+			have += length + (have[length] == '\n');
+		}
+		if (bytes && !known && out->length + bytes < FACTS_MAX) {
+			text_put_bytes(out, lines, bytes);
+			text_put_char(out, '\n');
+		}
+		lines += bytes + (lines[bytes] == '\n');
+	}
+}
+
+static int write_facts(struct work *k, struct trace_writer *w, struct trace_end *end)
+{
+	struct text facts = {0}, suppressions = {0};
+	for (size_t i = 0; i < k->plan.part_count; i++) {
+		add_lines(&facts, k->plan.parts[i].end->facts);
+		add_lines(&suppressions, k->plan.parts[i].end->suppressions);
+	}
+	int rc = text_error(&facts) || text_error(&suppressions) ? -ENOMEM : 0;
+	end->facts = facts.length ? text_string(&facts) : NULL;
+	end->suppressions = suppressions.length ? text_string(&suppressions) : NULL;
+	if (!rc)
+		rc = trace_writer_end(w, end);
+	text_done(&facts);
+	text_done(&suppressions);
+	return rc ? tm_fail(k->err, rc, "the merged trace cannot be written: %s", strerror(-rc))
+		  : 0;
 }
 
 static int write_end(struct work *k, struct trace_writer *w)
@@ -393,11 +434,7 @@ static int write_end(struct work *k, struct trace_writer *w)
 	else
 		snprintf(end.note, sizeof end.note, "%s", last->end->note);
 	int rc = merge_names_symbols(&k->names);
-	if (rc)
-		return rc;
-	rc = trace_writer_end(w, &end);
-	return rc ? tm_fail(k->err, rc, "the merged trace cannot be written: %s", strerror(-rc))
-		  : 0;
+	return rc ? rc : write_facts(k, w, &end);
 }
 
 static int merge(struct work *k, struct trace_reader *const *readers, size_t count,

@@ -28,6 +28,12 @@ static int read_part(struct merge_part *part, struct trace_reader *reader, struc
 		rc = trace_reader_end(reader, &part->end, err);
 	if (rc)
 		return rc;
+	if (part->end->events_not_stored || part->meta->unknown & TRACE_UNKNOWN_EVENTS)
+		return tm_fail(
+			err, -ENODATA,
+			"the trace of '%s' (process %u) does not have all events, only sums: "
+			"it cannot be merged",
+			part->meta->program, part->meta->pid);
 	part->last_ns = last_ns(reader, part->end);
 	if (part->last_ns > INT64_MAX || part->meta->start_unix_ns > INT64_MAX ||
 	    part->meta->piece_start_ns > INT64_MAX)

@@ -193,6 +193,25 @@ def tcmalloc(t):
         t.equal(name, report[name], int(head[group + 1]))
 
 
+@case("import/merge", "files of other tools are merged into sums that are wrong")
+def merge_imports(t):
+    path, profile, merged = t.folder / "one", t.folder / "two", t.folder / "merged"
+    path.write_text(FILE)
+    profile.write_text("main;a 10\nmain;b 20\n")
+    t.equal("status", t.tool("merge", "-o", merged, path, path).status, 0)
+    report = t.report(merged)
+    t.equal("allocations", report["allocations"], 2 * t.report(path)["allocations"])
+    t.expect("lifetimes" in report["unknown"], f"{report['unknown']}")
+    # Sums alone have no events that could be put beside others.
+    result = t.tool("merge", "-f", "-o", merged, path, profile)
+    t.expect(result.status == 1 and "only sums" in result.err, f"{result.status} {result.err}")
+    anonymous = t.folder / "anonymous"
+    for one in (path, profile):
+        t.equal("anonymize", t.tool("anonymize", "-f", one, anonymous).status, 0)
+        t.equal("verify", t.tool("verify", anonymous).status, 0)
+        t.equal("live", t.report(anonymous)["unfreed_bytes"], t.report(one)["unfreed_bytes"])
+
+
 FILE = """v 10400 3
 X demo --fast
 I 1000 100
