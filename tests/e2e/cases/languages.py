@@ -45,6 +45,8 @@ def nim_module(collector):
     @case(f"lang/nim_{collector}", "Nim's own allocator is not seen, or counted wrongly",
           seconds=120)
     def counted(t):
+        if collector == "orc":
+            only_long(t)  # lang/nim_plain has it
         program = nim(t, "churn.nim", "churn", "-d:tidemark", f"--gc:{collector}")
         bare, recorded = t.bare([program]), t.record([program])
         t.same_behaviour(bare, recorded)
