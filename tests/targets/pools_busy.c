@@ -6,6 +6,7 @@
  *   pools_busy threads       eight threads share a pool whose pieces move between them, and
  *                            have arenas of their own which they drop
  *   pools_busy plug LIBRARY  opens it, uses it
+ *   pools_busy fork          ten pieces; the child gives five back, takes three, drops an arena
  *   pools_busy wait          says "ready"; when its input ends, 100 pieces
  */
 #define LEDGER_THREADS
@@ -14,6 +15,7 @@
 #include "tidemark.h"
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/wait.h>
 
 enum { THREADS = 8, ROUNDS = 2000, SHARED = 64, PIECES = 20, PIECE = 64 };
 
@@ -92,6 +94,24 @@ static void plug(const char *path)
 	use(40);
 }
 
+static void fork_and_work(void)
+{
+	free(malloc(10));
+	tidemark_heap_alloc(&dropped, shared_room[SHARED - 1], 5);
+	for (size_t i = 0; i < 10; i++)
+		tidemark_heap_alloc(&shared, shared_room[i], 10);
+	pid_t child = fork();
+	if (child == 0) {
+		for (size_t i = 0; i < 5; i++)
+			tidemark_heap_free(&shared, shared_room[i]);
+		for (size_t i = 20; i < 23; i++)
+			tidemark_heap_alloc(&shared, shared_room[i], 7);
+		tidemark_heap_discard(&dropped, NULL, 0);
+		_exit(0);
+	}
+	check(child > 0 && waitpid(child, NULL, 0) == child, "no child");
+}
+
 static void wait_and_work(void)
 {
 	char byte;
@@ -116,6 +136,8 @@ int main(int argc, char **argv)
 		threads();
 	else if (!strcmp(mode, "plug") && argc > 2)
 		plug(argv[2]);
+	else if (!strcmp(mode, "fork"))
+		fork_and_work();
 	else if (!strcmp(mode, "wait"))
 		wait_and_work();
 	else

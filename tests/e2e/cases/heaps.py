@@ -192,3 +192,19 @@ def static_program(kind):
 
 for kind in ("static", "static_pie", "static_musl"):
     static_program(kind)
+
+
+@case("heaps/fork", "a forked child's named heaps are not those of its parent")
+def forked(t):
+    t.record(["pools_busy", "fork"], options=["--children"])
+    found = []
+    for path in t.folder.glob("*.tide"):
+        report = t.report(path, "--group", "heap")
+        t.nothing_lost(report)
+        t.equal("freed_older", report["freed_older"], 0)
+        heaps = self_figures(report, "heaps")
+        found.append([(heaps[name]["allocations"], heaps[name]["frees"],
+                       heaps[name]["unfreed_bytes"]) for name in ("dropped", "shared")])
+    # The child begins with what its parent had.
+    t.equal("parent and child", sorted(found),
+            [[(1, 0, 5), (10, 0, 100)], [(1, 1, 0), (13, 5, 71)]])
