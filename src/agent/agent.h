@@ -187,21 +187,6 @@ static inline uint64_t read_tsc(void)
 /* Initialises if that has not been tried in this process. True: recording is on. Resolves the real
  * functions first. */
 bool agent_start(void);
-/* Nothing is to be recorded any more: sleep, or pass on for good. */
-void agent_rest(void);
-/* Under the lock of agent_start(): the page says that somebody wants us. True: recording is on. */
-bool agent_wake(void);
-
-/* Hooks just go on to the real function. One load and one branch while recording. */
-static inline bool agent_passes(void)
-{
-	uint32_t state = atomic_load_explicit(&agent.state, memory_order_relaxed);
-	if (likely(state == AGENT_ON))
-		return false;
-	return state == AGENT_PASS ||
-	       (state == AGENT_DORMANT &&
-		atomic_load_explicit(&agent.page->wake, memory_order_relaxed) < WIRE_WAKE_ASKED);
-}
 /*
  * Everything a session needs once agent.map is there. Also for the next session
  * in the same process: then memory and lanes are used again where they are.

@@ -11,6 +11,7 @@
 
 #include "agent/memory_ops.h"
 #include "agent/sys.h"
+#include "agent/wake.h"
 
 enum {
 	FOLDER_BYTES_MAX = 1024,

@@ -4,6 +4,7 @@
 
 #include "agent/hook.h"
 #include "agent/real.h"
+#include "agent/wake.h"
 
 #define EXPORT __attribute__((visibility("default")))
 /* Reached by a tail jump from the exported function, so its caller is the program. Has a frame

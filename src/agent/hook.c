@@ -2,6 +2,8 @@
 /* What hooks do while nothing, or only frees, are recorded. */
 #include "agent/hook.h"
 
+#include "agent/wake.h"
+
 static void emit_plain(struct lane *lane, const struct call_site *site, enum wire_op op,
 		       enum wire_api api, void *block)
 {

@@ -23,6 +23,7 @@
 #include "agent/selfstart.h"
 #include "agent/sys.h"
 #include "agent/usr1.h"
+#include "agent/wake.h"
 
 extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));

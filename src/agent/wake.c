@@ -11,7 +11,7 @@
  * idle thread's), and nobody may be busy. Whoever comes later finds `revoke`, and
  * then that its lane has no stream.
  */
-#include "agent/agent.h"
+#include "agent/wake.h"
 
 #include <linux/membarrier.h>
 

@@ -27,7 +27,7 @@ static const struct command commands[] = {
 	{"run", cmd_run, "run a program and record its heap (the word 'run' may be left out)"},
 	{"attach", cmd_attach, "go into a running process and record its heap"},
 	{"detach", cmd_detach, "end the recording of a process that was attached to"},
-	{"list", cmd_list, "show what is being recorded"},
+	{"list", cmd_list, "show what is being recorded, and what could be"},
 	{"ctl", cmd_ctl, "speak to a recording: pause, resume, rotate, mark, status, stop"},
 	{"report", cmd_report, "print what a trace says"},
 	{"serve", cmd_serve, "show traces in the browser"},

@@ -67,7 +67,7 @@ struct control_reply {
 	uint32_t magic, version;
 	uint32_t kind; /* enum control_kind */
 	uint32_t reserved;
-	char text[240]; /* why not, or what was done */
+	char text[400]; /* why not, or what was done */
 	struct control_process process;
 };
 
