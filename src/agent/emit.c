@@ -55,8 +55,11 @@ void agent_switch_off(enum wire_off_reason reason)
 	agent_rest();
 }
 
+/* Unless the recording was ended while it waited. */
 static void count_lost(struct lane *lane)
 {
+	if (atomic_load(&agent.map.control->off_reason) == WIRE_OFF_STOPPED)
+		return;
 	atomic_fetch_add_explicit(&lane->stream->lost, 1, memory_order_relaxed);
 }
 

@@ -294,7 +294,7 @@ AGENT_COLD bool agent_start(void)
 		if (on)
 			go_on();
 		else if (state == AGENT_NEW)
-			agent_rest();
+			agent_lie_down();
 	}
 	atomic_store(&agent.init_lock, 0);
 	return on;

@@ -23,12 +23,27 @@
 
 enum { BUSY_LOOKS = 200, BUSY_WAIT_NS = 500 * 1000 };
 
-void agent_rest(void)
+void agent_lie_down(void)
 {
 	struct wire_page *page = agent.page;
 	if (page)
 		atomic_store(&page->recording, 0);
 	atomic_store(&agent.state, page ? AGENT_DORMANT : AGENT_PASS);
+}
+
+/*
+ * Under the lock that waking takes, too: another session may have begun since
+ * the caller looked. Who cannot have it comes again with the next call.
+ */
+void agent_rest(void)
+{
+	uint32_t unlocked = 0;
+	if (!atomic_compare_exchange_strong(&agent.init_lock, &unlocked, 1))
+		return;
+	if (atomic_load(&agent.state) == AGENT_ON &&
+	    atomic_load(&agent.map.control->state) == WIRE_OFF)
+		agent_lie_down();
+	atomic_store(&agent.init_lock, 0);
 }
 
 static uint32_t streams_used(void)

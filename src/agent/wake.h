@@ -6,6 +6,8 @@
 
 /* Nothing is to be recorded any more: sleep, or pass on for good. */
 void agent_rest(void);
+/* The same at once, for who has the lock of agent_start(). */
+void agent_lie_down(void);
 /* Under the lock of agent_start(): the page says that somebody wants us. True: recording is on. */
 bool agent_wake(void);
 

@@ -83,6 +83,12 @@ static int by_pid(const void *a, const void *b)
 	return ((const struct process_row *)a)->pid - ((const struct process_row *)b)->pid;
 }
 
+static void ignore(void *ctx, const struct dormant *dormant)
+{
+	(void)ctx;
+	(void)dormant;
+}
+
 int processes_find(const pid_t *skip, size_t skip_count, struct processes *ret,
 		   struct tm_error *err)
 {
@@ -90,6 +96,7 @@ int processes_find(const pid_t *skip, size_t skip_count, struct processes *ret,
 	struct dirent *entry;
 	int error = 0;
 	*ret = (struct processes){0};
+	dormant_each(ignore, NULL); /* removes pages of processes that are gone */
 	if (!folder)
 		return tm_fail(err, -errno, "cannot read /proc: %s", strerror(errno));
 	while (!error && (entry = readdir(folder))) {

@@ -21,7 +21,7 @@ enum { STAT_BYTES_MAX = 4096, MAPS_BYTES_MAX = 64 << 20, START_FIELD = 22 };
 
 static const char *const folders[] = {WIRE_PAGE_SHM, WIRE_PAGE_TMP};
 
-/* Field 22 of /proc/PID/stat; 0: there is no such process. */
+/* Field 22 of /proc/PID/stat; 0: there is no such process, or only what is left of it. */
 static uint64_t start_ticks(pid_t pid)
 {
 	char path[64];
@@ -30,6 +30,8 @@ static uint64_t start_ticks(pid_t pid)
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	if (!io_read_file(path, STAT_BYTES_MAX, &stat)) {
 		const char *at = strrchr(text_string(&stat), ')');
+		if (at && (!strncmp(at, ") Z", 3) || !strncmp(at, ") X", 3)))
+			at = NULL;
 		for (int field = 2; at && field < START_FIELD; field++) {
 			at = strchr(at, ' ');
 			at += at != NULL;

@@ -9,6 +9,7 @@
  *   grow WHICH N SIZE   reallocs the N oldest to SIZE
  *   churn T N      T threads, each N times a block of 48 bytes and one of 80, the latter kept for
  *                  8 rounds; all are freed at the end
+ *   storm T        T threads do so for ever
  *   catch          its own handler for SIGUSR1, which counts; `caught` answers "caught N"
  *   usr1           answers "default", "ignored" or "handler": what SIGUSR1 does now
  *   children       answers "children N": how many wait() gives, and "none" is ECHILD
@@ -130,6 +131,22 @@ static void churn(size_t threads, size_t count)
 		pthread_join(ids[i], NULL);
 }
 
+/* Never ends. */
+static void *storm_one(void *argument)
+{
+	for (;;)
+		churn_one((void *)(size_t)1000);
+	return argument;
+}
+
+static void storm(size_t threads)
+{
+	pthread_t id;
+	while (threads--)
+		if (pthread_create(&id, NULL, storm_one, NULL))
+			_exit(3);
+}
+
 static void count_signal(int number)
 {
 	(void)number;
@@ -200,6 +217,8 @@ static void obey(char *line, char **argv)
 		grow(find(words[1]), b, strtoul(words[3], NULL, 10));
 	else if (!strcmp(verb, "churn"))
 		churn(a, b);
+	else if (!strcmp(verb, "storm"))
+		storm(a);
 	else if (!strcmp(verb, "catch"))
 		install();
 	else if (!strcmp(verb, "caught"))
