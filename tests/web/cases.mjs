@@ -30,8 +30,7 @@ async function save(page, name) {
 }
 
 async function flameReady(page) {
-	await page.waitForSelector("canvas.flame");
-	await page.waitForTimeout(150);
+	await page.waitForFunction(() => Number(document.querySelector("canvas.flame")?.dataset.boxes) > 0);
 }
 
 export const cases = [
@@ -215,8 +214,7 @@ export const cases = [
 		name: "charts",
 		async run({ page, open, check, shot }) {
 			await open("?view=charts");
-			await page.waitForSelector("canvas.chart");
-			await page.waitForTimeout(200);
+			await page.waitForSelector(".legend-item");
 			check((await page.$$("canvas.chart")).length === 3, "not three charts");
 			check((await text(page, ".charts")).includes("cache_insert"), "no legend");
 			await page.hover("canvas.chart >> nth=0");
@@ -314,7 +312,6 @@ export const cases = [
 			const list = await rows(page);
 			const parse = list.find((row) => row.includes("parse_line")) ?? "";
 			check(parse.includes("new") && parse.includes("3.00 k"), "parse_line is not new: " + list.join(" | "));
-			await page.waitForTimeout(150);
 			await shot("diff");
 			await page.click(".tools >> text=✕");
 			await page.waitForFunction(() => !location.search.includes("baseFrom"));
@@ -326,7 +323,7 @@ export const cases = [
 			for (const view of ["overview", "flame", "tree", "functions", "charts", "sizes", "lifetimes", "threads", "modules"]) {
 				await page.goto(saved + "?view=" + view);
 				await page.waitForSelector(".badge");
-				await page.waitForTimeout(120);
+				await page.waitForSelector("main .vt-row, main canvas, main .card, main .histogram-row");
 				const said = await text(page, "main");
 				check(/cache_insert|main|page/.test(said) || (await page.$("canvas.flame")), `${view} is empty: ${said.slice(0, 100)}`);
 			}

@@ -6,7 +6,10 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { cases } from "./cases.mjs";
+import { cases as common } from "./cases.mjs";
+import { cases as further } from "./cases_more.mjs";
+
+const cases = [...common, ...further];
 
 const build = resolve(process.argv[2] ?? "build");
 const only = process.argv[3];
@@ -19,9 +22,9 @@ if (!browserPath || !existsSync(packages)) {
 }
 const { chromium } = createRequire(packages)("playwright-core");
 
-function startServer(folder) {
+function startServer(listen, ...paths) {
 	return new Promise((done, fail) => {
-		const server = spawn(join(build, "tidemark"), ["serve", "--listen", "127.0.0.1:0", folder], { stdio: ["ignore", "pipe", "inherit"] });
+		const server = spawn(join(build, "tidemark"), ["serve", "--listen", listen, ...paths], { stdio: ["ignore", "pipe", "inherit"] });
 		let said = "";
 		server.stdout.on("data", (data) => {
 			said += data;
@@ -35,27 +38,28 @@ function startServer(folder) {
 const folder = mkdtempSync(join(tmpdir(), "tidemark-web-"));
 const shots = join(build, "web-shots");
 mkdirSync(shots, { recursive: true });
-execFileSync("make", ["-s", "-C", "tests/targets", `OUT=${join(build, "targets")}`, join(build, "targets/page")], { stdio: "inherit" });
+execFileSync("make", ["-s", "-C", "tests/targets", `OUT=${join(build, "targets")}`, join(build, "targets/page"), join(build, "targets/killed")], { stdio: "inherit" });
 const trace = join(folder, "page.tide");
 execFileSync(join(build, "tidemark"), ["run", "-q", "-o", trace, "--", join(build, "targets/page")], { stdio: ["ignore", "ignore", "inherit"] });
 const savedPath = join(folder, "page.html");
 execFileSync(join(build, "tidemark"), ["export", trace, "--format", "html", "-o", savedPath], { stdio: ["ignore", "ignore", "inherit"] });
 const saved = "file://" + savedPath;
-const { server, address } = await startServer(trace);
+const plain = { startServer, folder, trace, tool: join(build, "tidemark"), target: (name) => join(build, "targets", name) };
+const { server, address } = await startServer("127.0.0.1:0", trace);
 const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu"] });
 
-let failed = 0;
 const chosen = cases.filter((one) => !only || one.name === only);
-console.log(`1..${chosen.length}`);
-for (const [i, one] of chosen.entries()) {
-	const context = await browser.newContext({ viewport: one.viewport ?? { width: 1280, height: 800 }, colorScheme: one.dark ? "dark" : "light", acceptDownloads: true });
+
+/** One case in a browser of its own; the sentences about what is wrong. */
+async function runCase(one) {
+	const context = await browser.newContext({ viewport: one.viewport ?? { width: 1280, height: 800 }, colorScheme: one.dark ? "dark" : "light", acceptDownloads: true, hasTouch: one.touch ?? false });
 	const page = await context.newPage();
 	const problems = [];
 	page.on("pageerror", (error) => problems.push("an error on the page: " + error.message));
 	page.on("console", (message) => message.type() === "error" && !one.expectsErrors && problems.push("on the console: " + message.text()));
 	page.on("dialog", (dialog) => { problems.push("a script of the trace ran"); void dialog.dismiss(); });
-	page.on("request", (request) => !request.url().startsWith(address) && !request.url().startsWith(saved) && !/^(data|blob):/.test(request.url()) && problems.push("a request left the machine: " + request.url()));
-	page.setDefaultTimeout(15000);
+	page.on("request", (request) => !request.url().startsWith(address) && !one.other && !request.url().startsWith(saved) && !/^(data|blob):/.test(request.url()) && problems.push("a request left the machine: " + request.url()));
+	page.setDefaultTimeout(60000);
 	const check = (good, sentence) => { if (!good) problems.push(sentence); };
 	const open = async (query = "") => {
 		await page.goto(address + query, { waitUntil: "load" });
@@ -63,16 +67,31 @@ for (const [i, one] of chosen.entries()) {
 	};
 	const shot = (name) => page.screenshot({ path: join(shots, name + ".png") });
 	try {
-		await one.run({ page, open, check, shot, saved });
+		await one.run({ page, open, check, shot, saved, ...plain });
 	} catch (error) {
 		problems.push(String(error.message ?? error).split("\n").slice(0, 12).join(" | "));
 		await shot("failed-" + one.name).catch(() => {});
 	}
-	for (const problem of problems) console.log("# " + problem.replaceAll("\n", " "));
-	console.log(`${problems.length ? "not ok" : "ok"} ${i + 1} - web/${one.name}`);
-	failed += problems.length > 0;
 	await context.close();
+	return problems;
 }
+
+/* Two at a time; told in their order. */
+const results = new Array(chosen.length);
+let next = 0, told = 0, failed = 0;
+console.log(`1..${chosen.length}`);
+async function work() {
+	while (next < chosen.length) {
+		const mine = next++;
+		results[mine] = await runCase(chosen[mine]);
+		for (; results[told]; told++) {
+			for (const problem of results[told]) console.log("# " + problem.replaceAll("\n", " "));
+			console.log(`${results[told].length ? "not ok" : "ok"} ${told + 1} - web/${chosen[told].name}`);
+			failed += results[told].length > 0;
+		}
+	}
+}
+await Promise.all([work(), work()]);
 await browser.close();
 server.removeAllListeners("exit");
 server.kill("SIGTERM");

@@ -27,6 +27,7 @@ export interface Summary {
 	peak_allocations: number; peak_time_ns: number; unfreed_allocations: number; unfreed_bytes: number;
 	peak_rss_bytes: number | null; lost_events: number; warning: string | null; complete: boolean; version: number;
 	unnamed_percent: number; rss: Record<string, number | string | null> | null; source: string; freed_older: number;
+	unknown?: string[]; facts?: string[]; origin?: string | null; piece?: number | null;
 	events: number; stacks: number; sections: number; host: string | null; note: string | null;
 }
 export interface Timeline {
@@ -99,9 +100,13 @@ export function status(trace: string, cancel = false): Promise<{ state: string; 
 	return fetchJson(address("/traces/" + encodeURIComponent(trace), cancel ? { cancel } : {}));
 }
 
-/** Forget what is kept: the trace has grown. */
+/** Rises when the trace has changed: what was drawn before is old. */
+export let edition = 0;
+
+/** Forget what is kept: the trace has grown, or is another one. */
 export function forget(): void {
 	kept.clear();
+	edition++;
 }
 
 /** A request about the present trace. `name` is who asks: one at a time. */

@@ -74,17 +74,17 @@ function drawHead(): void {
 function facts(s: Summary): Array<[string, string, boolean]> {
 	const unnamed = s.unnamed_percent;
 	const out: Array<[string, string, boolean]> = [
-		[s.mode, s.mode === "exact" ? "every allocation and free was recorded" : "figures are estimates from a sample; docs/figures.md says how good they are", s.mode !== "exact"],
+		[s.mode === "import" ? "imported" : s.mode, s.mode === "import" ? "the figures are those of another tool" : s.mode === "exact" ? "every allocation and free was recorded" : "figures are estimates from a sample; docs/figures.md says how good they are", s.mode !== "exact" && s.mode !== "import"],
 		[`${count(s.lost_events)} lost`, "events that could not be recorded", s.lost_events > 0],
 		[`${unnamed < 0.05 ? "0" : unnamed.toFixed(1)} % unnamed`, "share of frames without a function's name; 'tidemark report --symbols' says which files lack names, and what to do", unnamed > 5],
 	];
 	if (s.source === "attach")
 		out.push([`attached ${s.start_time ? clock(Date.parse(s.start_time)) : ""}`, `The program ran before: what it had allocated by then is not known. ${count(s.freed_older)} frees were of such older blocks.`, false]);
-	else if (s.source.startsWith("import:")) out.push([`from ${visible(s.source.slice(7))}`, "read from another tool's file: views that its data cannot fill say so", false]);
+	else if (s.source.startsWith("import:")) out.push([`from ${visible(s.source.slice(7))}`, [`Read from another tool's file: ${visible(s.origin ?? "")}.`, s.unknown?.length ? `Not in it: ${s.unknown.join(", ")}.` : "", ...(s.facts ?? []).map(visible)].filter(Boolean).join(" "), false]);
 	if (s.rss && s.rss.explained_percent !== null && s.rss.explained_percent !== undefined)
 		out.push([`${s.rss.explained_percent} % of RSS explained`, String(s.rss.cause ?? "how much of the anonymous resident memory the recorded blocks explain"), Number(s.rss.explained_percent) < 50]);
 	if (s.warning) out.push(["damaged", visible(s.warning), true]);
-	out.push([ending(s), `how the recording ended, after ${duration(s.duration_ns)}` + (s.note ? ": " + visible(s.note) : ""), s.complete && !["exit", "exec", "detached", "stopped"].includes(s.end)]);
+	if (s.end !== "unsaid") out.push([ending(s), `how the recording ended, after ${duration(s.duration_ns)}` + (s.note ? ": " + visible(s.note) : ""), s.complete && !["exit", "exec", "detached", "stopped", "rotated"].includes(s.end)]);
 	return out;
 }
 
@@ -111,8 +111,20 @@ async function drawView(): Promise<void> {
 	shown = view;
 	help.textContent = view.name === "overview" ? "" : view.help;
 	drawer.draw();
-	if (summary) await view.draw(main);
+	if (!summary) return;
+	const lacks = (needs[view.name] ?? []).find((word) => summary!.unknown?.includes(word));
+	if (lacks) clear(main, h("div", { class: "empty" }, h("p", {}, `This file cannot fill the view ${view.title}: ${why[lacks]}.`), h("p", {}, "It was read from another tool's file; a recording by Tidemark has all of it.")));
+	else await view.draw(main);
 }
+
+/** What a view cannot do without, in the words of the summary's "unknown". */
+const needs: Record<string, string[]> = {
+	charts: ["times"], lifetimes: ["lifetimes", "events"], sizes: ["sizes"], blocks: ["events"], threads: ["threads", "events"],
+};
+const why: Record<string, string> = {
+	lifetimes: "it does not say which block a free ended", threads: "it does not say which thread did what", times: "it does not say when things happened",
+	events: "it has sums per stack, not single events", sizes: "it does not say how large single blocks are",
+};
 
 /** Reads the trace's summary; how far the server is comes as news meanwhile. */
 async function loadTrace(): Promise<void> {
@@ -161,6 +173,7 @@ async function update(): Promise<void> {
 		return;
 	}
 	busy = true;
+	let tries = 0;
 	do {
 		again = false;
 		forget();
@@ -172,12 +185,13 @@ async function update(): Promise<void> {
 			await strip.load(summary);
 			await drawView();
 			drawer.refresh();
-		} else if (now) {
-			/* The server reads a growing file at most twice a second: what it said is not yet new. */
+			tries = 0;
+		} else if (tries++ < 3) {
+			/* The server reads a file at most twice a second: what it said may not be new yet. */
 			await new Promise((done) => setTimeout(done, 600));
-			again = !now.complete || again;
+			again = true;
 		}
-	} while (again && !document.hidden && state.follow && summary && !summary.complete);
+	} while (again && !document.hidden);
 	busy = false;
 }
 

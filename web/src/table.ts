@@ -3,7 +3,7 @@
 // stays; a bar behind a number shows its share. Its rows may be there, or come page
 // by page from a source of any length.
 import { type Child, h } from "./dom";
-import { showTip } from "./tip";
+import { hideTip, showTip } from "./tip";
 
 export interface Column<T> {
 	key: string;
@@ -56,7 +56,7 @@ export class VirtualTable<T> {
 		this.element.addEventListener("keydown", (e) => this.key(e));
 		this.element.addEventListener("copy", (e) => this.copy(e));
 		this.body.addEventListener("pointermove", (e) => this.hover(e));
-		this.body.addEventListener("pointerleave", () => showTip(null));
+		this.body.addEventListener("pointerleave", hideTip);
 		new ResizeObserver(() => this.draw()).observe(this.element);
 	}
 

@@ -9,7 +9,7 @@ import { bytes, clock, count, moment, visible } from "./format";
 import { seriesColor } from "./palette";
 import { go, onChange, state } from "./state";
 import { pngOf, type Pen, SvgPen } from "./svg";
-import { explain, showTip } from "./tip";
+import { explain, hideTip, showTip } from "./tip";
 import type { Export } from "./view";
 
 const RATE = 26; // pixels for the bars of the rates
@@ -39,7 +39,7 @@ export class TimelineStrip {
 		this.canvas.addEventListener("pointerdown", (e) => this.start(e));
 		this.canvas.addEventListener("pointermove", (e) => this.move(e));
 		this.canvas.addEventListener("pointerup", (e) => this.end(e));
-		this.canvas.addEventListener("pointerleave", () => showTip(null));
+		this.canvas.addEventListener("pointerleave", hideTip);
 		this.canvas.addEventListener("keydown", (e) => this.key(e));
 		new ResizeObserver(() => this.draw()).observe(this.canvas);
 		onChange((before) => {
@@ -52,7 +52,8 @@ export class TimelineStrip {
 
 	async load(summary: Summary | null): Promise<void> {
 		this.summary = summary;
-		if (!summary) return;
+		this.element.hidden = summary?.unknown?.includes("times") ?? false;
+		if (!summary || this.element.hidden) return;
 		const params: Record<string, string | number> = { points: 600 };
 		if (state.filter) params.filter = state.filter;
 		if (state.zoomFrom !== null) params.from = state.zoomFrom / 1e9 + "s";

@@ -17,12 +17,17 @@ export function showTip(content: Child[] | null, x = 0, y = 0): void {
 	tip.style.top = (y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18) + "px";
 }
 
+/** For what draws its own: a finger that is lifted leaves the tip where it is. */
+export function hideTip(event: PointerEvent): void {
+	if (event.pointerType !== "touch") showTip(null);
+}
+
 /** The tip of an element: by pointer, by keyboard, by tap (it then stays until the next one). */
 export function explain<T extends HTMLElement>(element: T, make: () => Child[]): T {
 	const show = (e: PointerEvent) => showTip(make(), e.clientX, e.clientY);
 	element.addEventListener("pointerenter", show);
 	element.addEventListener("pointermove", show);
-	element.addEventListener("pointerleave", (e) => e.pointerType !== "touch" && showTip(null));
+	element.addEventListener("pointerleave", hideTip);
 	element.addEventListener("focus", () => {
 		if (!element.matches(":focus-visible")) return;
 		const box = element.getBoundingClientRect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single blocks: their address, life, threads and stacks. Millions of them: the table
 // is as long as the server counted, and asks for the pages in sight.
-import { ask, type Frame, type Found, isCancelled, selection } from "../api";
+import { ask, edition, type Frame, type Found, isCancelled, selection } from "../api";
 import { clear, h } from "../dom";
 import { stackList } from "../drawer";
 import { bytes, count, duration, exact, moment, percent, visible } from "../format";
@@ -34,7 +34,7 @@ export class Blocks implements View {
 	private which = "";
 
 	async draw(element: HTMLElement): Promise<void> {
-		const which = JSON.stringify([selection(), state.trace]);
+		const which = JSON.stringify([selection(), state.trace, edition]);
 		if (which === this.which && this.table?.element.isConnected) return;
 		this.which = which;
 		this.pages.clear();

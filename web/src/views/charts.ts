@@ -7,7 +7,7 @@ import { bytes, count, moment, percent, visible } from "../format";
 import { seriesColor } from "../palette";
 import { go, state } from "../state";
 import { pngOf, SvgPen } from "../svg";
-import { explain, showTip } from "../tip";
+import { explain, hideTip, showTip } from "../tip";
 import { type Export, say, sayError, type View } from "../view";
 
 interface Chart { title: string; file: string; help: string; data: ChartData; names: string[]; canvas: HTMLCanvasElement; box: Layout | null; focus: number }
@@ -68,7 +68,7 @@ export class Charts implements View {
 	private section(chart: Chart): HTMLElement {
 		const { canvas, data } = chart;
 		canvas.addEventListener("pointermove", (e) => this.move(chart, e));
-		canvas.addEventListener("pointerleave", () => showTip(null));
+		canvas.addEventListener("pointerleave", hideTip);
 		canvas.addEventListener("pointerdown", (e) => { this.drag = this.time(chart, e); canvas.setPointerCapture(e.pointerId); this.move(chart, e); });
 		canvas.addEventListener("pointerup", (e) => this.end(chart, e));
 		canvas.addEventListener("keydown", (e) => this.key(chart, e));

@@ -7,7 +7,7 @@ import { middle, moment, percent, visible } from "../format";
 import { VirtualTable } from "../table";
 import { figure, go, state } from "../state";
 import { type Pen, pngOf, SvgPen } from "../svg";
-import { showTip } from "../tip";
+import { hideTip, showTip } from "../tip";
 import { choice, costTitle, emptyText, exactValue, type Export, say, sayError, value, type View } from "../view";
 
 interface DiffRow { function: string; state: string; before: Figures; after: Figures }
@@ -32,7 +32,7 @@ export class Diff implements View {
 
 	constructor(private traces: () => TraceEntry[]) {
 		this.canvas.addEventListener("pointermove", (e) => this.move(e));
-		this.canvas.addEventListener("pointerleave", () => showTip(null));
+		this.canvas.addEventListener("pointerleave", hideTip);
 		this.canvas.addEventListener("click", (e) => this.choose(this.at(e)));
 		this.canvas.addEventListener("keydown", (e) => this.key(e));
 		this.scroll.addEventListener("scroll", () => this.paint(), { passive: true });

@@ -9,7 +9,7 @@ import { paintFlame, type Picture, ROW, type Sight } from "../flame_paint";
 import { base, bytes, count, percent, visible } from "../format";
 import { figure, go, modes, state } from "../state";
 import { pngOf, SvgPen } from "../svg";
-import { showTip } from "../tip";
+import { hideTip, showTip } from "../tip";
 import { mergeChoice, transforms } from "../transforms";
 import { choice, costTitle, dropButtons, emptyText, exactValue, type Export, frameName, place, say, sayError, value, type View, workText } from "../view";
 import { addTerm } from "./functions";
@@ -42,7 +42,7 @@ export class Flame implements View, Picture {
 		this.canvas.addEventListener("pointerdown", (e) => this.down(e));
 		this.canvas.addEventListener("pointermove", (e) => this.move(e));
 		this.canvas.addEventListener("pointerup", (e) => this.up(e));
-		this.canvas.addEventListener("pointerleave", () => { this.hover = null; showTip(null); this.paint(); });
+		this.canvas.addEventListener("pointerleave", (e) => { this.hover = null; hideTip(e); this.paint(); });
 		this.canvas.addEventListener("contextmenu", (e) => this.menu(e));
 		this.canvas.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
 		this.canvas.addEventListener("dblclick", () => { this.sight = { x0: 0, span: 1 }; this.paint(); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flat: functions (or lines, packages, modules, allocators) beside each other, and
 // the callers, callees and lines of the selected one.
-import { ask, type FigureRow, type Figures, type Row, selection, type Table } from "../api";
+import { ask, edition, type FigureRow, type Figures, type Row, selection, type Table } from "../api";
 import { clear, h } from "../dom";
 import { bytes, count, percent, visible } from "../format";
 import { openSource } from "./source";
@@ -25,7 +25,7 @@ export class Functions implements View {
 	async draw(element: HTMLElement): Promise<void> {
 		const params = { ...selection(), order: figure(), group: state.group, limit: 5000, stacks: 0,
 			...(state.sort ? { sort: state.sort } : {}), ...(state.search ? { search: state.search } : {}) };
-		const asked = JSON.stringify(params) + state.trace;
+		const asked = JSON.stringify([params, state.trace, edition]);
 		if (asked !== this.drawn || !this.table?.element.isConnected) {
 			if (!this.table?.element.isConnected) say(element, workText());
 			try {

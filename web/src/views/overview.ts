@@ -66,14 +66,15 @@ function figureBox(title: string, big: string, small: string, help: string): HTM
 }
 
 function headline(s: Summary): HTMLElement {
-	const temporary = s.allocations ? percent(s.temporary_allocations, s.allocations) : "0 %";
+	const knows = (word: string) => !s.unknown?.includes(word);
+	const temporary = !knows("temporary") ? "–" : s.allocations ? percent(s.temporary_allocations, s.allocations) : "0 %";
 	return h("div", { class: "figures" },
-		figureBox("Peak heap", bytes(s.peak_bytes), `after ${duration(s.peak_time_ns)}`, exact(s.peak_bytes) + " bytes: the largest sum of live sizes"),
+		figureBox("Peak heap", bytes(s.peak_bytes), knows("times") ? `after ${duration(s.peak_time_ns)}` : "at some time", exact(s.peak_bytes) + " bytes: the largest sum of live sizes"),
 		figureBox(s.source === "attach" ? "Live at detach" : "Live at end", bytes(s.unfreed_bytes), `${count(s.unfreed_allocations)} blocks`, exact(s.unfreed_bytes) + " bytes were not freed; that alone is no leak"),
 		figureBox("Allocations", count(s.allocations), `${bytes(s.allocated_bytes)} in all`, exact(s.allocations) + " calls that asked for memory, " + (s.allocations ? bytes(s.allocated_bytes / s.allocations) : "0 B") + " on average"),
-		figureBox("Temporary", temporary, `${count(s.temporary_allocations)} allocations`, "freed by the very next heap event of their thread"),
+		figureBox("Temporary", temporary, knows("temporary") ? `${count(s.temporary_allocations)} allocations` : "not in this file", "freed by the very next heap event of their thread"),
 		figureBox("Peak RSS", s.peak_rss_bytes ? bytes(s.peak_rss_bytes) : "–", s.rss && s.rss.explained_percent !== null ? `${s.rss.explained_percent} % of it explained` : "resident memory", "the largest resident set, sampled from outside; what is not explained is the allocator's reserve, code, stacks, and memory that other ways asked for"),
-		figureBox("Duration", duration(s.duration_ns), `${s.threads} ${s.threads === 1 ? "thread" : "threads"}`, visible(s.command ?? "")),
+		figureBox("Duration", knows("times") ? duration(s.duration_ns) : "–", knows("threads") ? `${s.threads} ${s.threads === 1 ? "thread" : "threads"}` : "not in this file", visible(s.command ?? "")),
 		figureBox("Lost events", count(s.lost_events), s.lost_events ? "the figures are too low" : `of ${count(s.events)}`, s.lost_events ? "so many could not be recorded; docs/limits.md says when that happens" : "every allocation and free is in these figures"));
 }
 
@@ -105,7 +106,7 @@ function sentences(s: Summary, peak: Table, live: Table, temporary: Table, t: Ti
 	const out: Node[] = [];
 	const first = peak.rows[0] as FigureRow | undefined;
 	if (first && s.peak_bytes)
-		out.push(h("span", {}, `Peak ${bytes(s.peak_bytes)} after ${duration(s.peak_time_ns)}. `, `${bytes(first.peak_bytes!)} of it (${percent(first.peak_bytes!, s.peak_bytes)}) was allocated by `,
+		out.push(h("span", {}, `Peak ${bytes(s.peak_bytes)}${s.unknown?.includes("times") ? "" : ` after ${duration(s.peak_time_ns)}`}. `, `${bytes(first.peak_bytes!)} of it (${percent(first.peak_bytes!, s.peak_bytes)}) was allocated by `,
 			link(name(first), { view: "flame", direction: "bottom_up", mode: "peak", cost: "bytes", search: first.function ?? "" }), "."));
 	const growth = slope(t);
 	if (growth.perSecond > 0 && growth.fit > 0.8 && growth.perSecond * (t.to_ns / 1e9) > s.peak_bytes * 0.05)
