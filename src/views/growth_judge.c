@@ -108,7 +108,8 @@ static enum growth_shape shape_of_swinging(const struct growth_line *line, doubl
 static enum growth_shape shape_of_rising(const uint64_t *bytes, size_t count)
 {
 	double net = (double)bytes[count - 1] - (double)bytes[0];
-	double late = (double)bytes[count - 1] - (double)bytes[(count - 1) * 2 / 3];
+	size_t last_third = (count - 1) * 2 / 3;
+	double late = (double)bytes[count - 1] - (double)bytes[last_third];
 	if (late <= net / 20)
 		return GROWTH_PLATEAU;
 	return is_stepwise(bytes, count) ? GROWTH_STEPS : GROWTH_STEADY;

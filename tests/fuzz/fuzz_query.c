@@ -49,7 +49,10 @@ static void ask_all(struct query_section *section)
 	uint64_t end = query_duration_ns(section);
 	ask(section, NULL, 0, UINT64_MAX);
 	ask(section, NULL, end / 3, end / 2);
-	if (!filter_parse("size>8 and not temporary", &filter, NULL, &err)) {
+	static const char *const filters[] = {"size>8 and not temporary", "kind=mapped or size<8"};
+	for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+		if (filter_parse(filters[i], &filter, NULL, &err))
+			continue;
 		if (!query_bind(section, filter, NULL, &bound, &err)) {
 			ask(section, bound, end / 4, end);
 			filter_bound_free(bound);
@@ -60,6 +63,20 @@ static void ask_all(struct query_section *section)
 		.to_ns = end, .mode = QUERY_BLOCKS_ALL, .limit = 1000};
 	if (!query_blocks(section, &blocks, take_block, NULL, &err))
 		seen++;
+}
+
+/* As if the trace had no aggregates. */
+static void rebuild(struct trace_reader *reader)
+{
+	const struct model_load_options options = {.anew = true, .threads = 1};
+	struct model *model;
+	struct model_totals totals;
+	struct tm_error err;
+	if (model_load_with(reader, &options, &model, NULL, &err))
+		return;
+	model_totals(model, &totals);
+	seen += totals.peak_bytes;
+	model_free(model);
 }
 
 static void read_trace(const uint8_t *data, size_t size)
@@ -76,6 +93,7 @@ static void read_trace(const uint8_t *data, size_t size)
 			ask_all(section);
 			query_close(section);
 		}
+		rebuild(reader);
 		trace_reader_close(reader);
 	}
 	close(fd);
