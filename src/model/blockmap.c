@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "model/seed.h"
 
+enum { GROUP_BITS = 4 };
+
 void blockmap_init(struct blockmap *map)
 {
 	*map = (struct blockmap){.seed = seed_make(map)};
@@ -19,9 +21,11 @@ void blockmap_done(struct blockmap *map)
 	map->room = map->count = 0;
 }
 
+/* Neighbours stay neighbours: most blocks end soon after they began, beside others of their age. */
 static size_t home(const struct blockmap *map, uint64_t old_id)
 {
-	return (size_t)hash_u64(old_id ^ map->seed) & (map->room - 1);
+	uint64_t group = hash_u64((old_id >> GROUP_BITS) ^ map->seed) << GROUP_BITS;
+	return (size_t)(group | (old_id & ((1u << GROUP_BITS) - 1))) & (map->room - 1);
 }
 
 /* The slot that has it, or the free one where it belongs. */
@@ -35,7 +39,7 @@ static struct blockmap_entry *slot_of(const struct blockmap *map, uint64_t old_i
 
 static int grow(struct blockmap *map)
 {
-	if (map->count + 1 < map->room / 4 * 3)
+	if (map->count + 1 < map->room / 8 * 5)
 		return 0;
 	struct blockmap old = *map;
 	size_t room = old.room ? old.room * 2 : 256;

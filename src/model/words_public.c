@@ -330,6 +330,7 @@ static const char *const public_words[] = {
 	"dist",
 	"memfd",
 	"tag",
+	"process",
 	"vdso",
 	"heap",
 	"stack",

@@ -347,6 +347,11 @@ def merge(t):
     t.equal("status", result.status, 0)
     released = t.report(all_path)
     t.equal("unfreed", released["unfreed_bytes"], 0)
+    # For a stranger they are told apart, too.
+    t.equal("anonymize", t.tool("anonymize", all_path, t.folder / "strange").status, 0)
+    strange = t.report(t.folder / "strange", "--group", "process")["processes"]
+    t.equal("strange processes", sorted(row["inclusive"]["allocated_bytes"] for row in strange),
+            sorted(report["allocated_bytes"] for report in reports))
     t.equal("allocations", released["allocations"], whole["allocations"])
     t.equal("mode", all_path.stat().st_mode & 0o777, 0o600)
 
