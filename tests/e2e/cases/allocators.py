@@ -9,6 +9,7 @@ KINDS = {"static": "a static program", "static_pie": "a static position-independ
          "static_musl": "a static program of musl"}
 LIBC = ["malloc", "calloc", "realloc", "realloc_zero", "posix_memalign", "aligned_alloc",
         "memalign", "errno"]
+PIE_LIBC, PIE_NEW = ["malloc", "realloc", "posix_memalign"], ["new", "bad_alloc"]
 NEW = ["new", "new_array", "new_nothrow", "new_aligned", "new_expression", "bad_alloc"]
 THREADS = ["race", "cross"]
 
@@ -23,13 +24,13 @@ def add(name, loses, command, **how):
 for kind, words in KINDS.items():
     musl = kind == "static_musl"
     # musl's own code has no unwind table: a stack that ends there ends early.
-    for mode in LIBC:
+    for mode in PIE_LIBC if kind == "static_pie" else LIBC:
         if musl and mode == "realloc_zero":
             continue  # its own count is of what glibc does there
         add(f"allocators/{kind}_{mode}", f"{words} that uses {mode} is counted wrongly",
             [f"api_libc_{kind}", mode], whole=not musl)
     if not musl:
-        for mode in NEW:
+        for mode in PIE_NEW if kind == "static_pie" else NEW:
             add(f"allocators/{kind}_{mode}", f"{words} in C++ that uses {mode} is counted wrongly",
                 [f"api_new_{kind}", mode])
     for mode in THREADS:
