@@ -452,6 +452,12 @@ int collector_sleep(const struct collector_options *options, struct tm_error *er
 		.agent_path = options->agent_path,
 	};
 	int error = check_program(&session, &status, err);
+	if (!error && session.preflight.is_static && !options->or_run)
+		error = tm_fail(
+			err, -ENOEXEC,
+			"'%s' is statically linked, so no agent can sleep in it: start it as it "
+			"is, and go in when it is wanted (tidemark attach)",
+			session.preflight.image);
 	if (!error) {
 		environment.first =
 			*session.preflight.sanitizer ? session.preflight.sanitizer : NULL;

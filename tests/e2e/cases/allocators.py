@@ -91,6 +91,13 @@ def hook_unfit(t):
             t.expect(words in shown, f"not in the trace: {words}: {shown!r}")
 
 
+@case("allocators/dormant", "a static program started to be woken later never wakes")
+def dormant(t):
+    result = t.tool("run", "--dormant", t.target("simple_static"), "3")
+    t.equal("exit status", result.status, 125)
+    t.expect("tidemark attach" in result.err, f"no help: {result.err!r}")
+
+
 @case("allocators/no_ptrace", "without the right to trace a linked-in allocator is lost")
 def no_ptrace(t):
     """The agent patches by itself; a static program is refused with a word that helps."""
