@@ -156,6 +156,9 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 		query_close(s);
 		return rc;
 	}
+	const struct trace_meta *meta;
+	if (!trace_reader_meta(reader, &meta, NULL))
+		s->unknown = meta->unknown;
 	struct model_totals totals;
 	model_totals(s->model, &totals);
 	s->duration_ns = totals.duration_ns;
@@ -211,12 +214,8 @@ int query_bind(const struct query_section *s, const struct filter *filter,
 	       const struct filter_names *names, struct filter_bound **ret_bound,
 	       struct tm_error *err)
 {
-	const struct trace_meta *meta;
-	int rc = trace_reader_meta(s->reader, &meta, err);
-	if (rc)
-		return rc;
 	struct filter_context context = {
-		.unknown = meta->unknown,
+		.unknown = s->unknown,
 		.stacks = s->stacks,
 		.stack_count = s->stack_count,
 		.threads = s->thread_rows,

@@ -13,9 +13,14 @@ static bool needs_scan(const struct query_section *section, const struct query *
 	       (query->filter && filter_needs_blocks(query->filter));
 }
 
-int query_ask(struct query_section *section, const struct query *query,
+int query_ask(struct query_section *section, const struct query *asked,
 	      struct query_answer *ret_answer, struct tm_error *err)
 {
+	struct query known = *asked;
+	const struct query *query = &known;
+	/* Lifetimes of blocks that are not told apart would be made up. */
+	if (section->unknown & TRACE_UNKNOWN_LIFETIMES)
+		known.want &= ~(unsigned)QUERY_LIVES;
 	struct edges edges;
 	struct query_range range;
 	struct query_answer answer = {0};

@@ -210,6 +210,17 @@ static bool may_give_up(const struct listing *list)
 	return known >= limit;
 }
 
+/* An imported file that tells size and stack of a free, not the block: the end is not this one's.
+ */
+static void forget_end(struct query_block *block)
+{
+	block->is_open = block->end_ns != UINT64_MAX;
+	block->end_ns = block->end_event = UINT64_MAX;
+	block->end_op = TRACE_OP_COUNT;
+	block->free_thread_id = UINT32_MAX;
+	block->free_stack_id = 0;
+}
+
 static int add_block(void *ctx, const struct walk_block *block, const struct walk_end *end)
 {
 	struct listing *list = ctx;
@@ -238,6 +249,8 @@ static int add_block(void *ctx, const struct walk_block *block, const struct wal
 		.is_open = list->gave_up && (!ended || (end->op == TRACE_REALLOC_FREE &&
 							end->next_block_id == TRACE_NO_BLOCK)),
 	};
+	if (list->section->unknown & TRACE_UNKNOWN_LIFETIMES)
+		forget_end(&found);
 	return list->options->unordered ? list->fn(list->ctx, &found) : keep(list, &found);
 }
 

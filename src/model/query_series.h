@@ -61,7 +61,9 @@ struct query_block {
 	uint8_t op, end_op;                 /* enum trace_op; end_op TRACE_OP_COUNT: unfreed */
 	uint8_t api, align_log2;
 	bool is_temporary;
-	bool is_open; /* looking for its end was given up: options.patience_ns */
+	/* Its end is not known: looking for it was given up (options.patience_ns), or it is of an
+	 * imported file that does not tell blocks apart. */
+	bool is_open;
 };
 /* Not 0 stops with that value. */
 typedef int (*query_block_fn)(void *ctx, const struct query_block *block);

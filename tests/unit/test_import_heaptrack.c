@@ -17,6 +17,13 @@
 	"s 6 /bin/x\ns 1 f\ns 3 f.c\ns 1 g\ns 3 g.c\ns 4 main\n" \
 	"i 401000 1 2 3 a 4 5 14\ni 401100 1 6\nt 2 0\nt 1 1\n"
 
+static int count_open(void *ctx, const struct query_block *block)
+{
+	CHECK_EQ_U64(block->end_ns, UINT64_MAX);
+	*(uint64_t *)ctx += block->is_open;
+	return 0;
+}
+
 static void interpreted(void)
 {
 	static const char file[] = "v 10400 3\n"
@@ -57,6 +64,17 @@ static void interpreted(void)
 	CHECK_EQ_U64(flat.of[VIEW_ALLOCATED_BYTES], 96);
 	CHECK_EQ_U64(flat.of[VIEW_PEAK_BYTES], 64);
 	CHECK_EQ_U64(flat.of[VIEW_TEMPORARY], 1);
+	/* Which of two alike was freed is not said, and so not told. */
+	const struct query_blocks_options all = {
+		.to_ns = 40000000, .mode = QUERY_BLOCKS_ALLOCATED, .limit = 100};
+	uint64_t open = 0;
+	CHECK_EQ_I64(query_blocks(made.query, &all, count_open, &open, &made.err), 0);
+	CHECK_EQ_U64(open, 4);
+	const struct query lives = {.to_ns = 20000000, .want = QUERY_LIVES};
+	struct query_answer answer;
+	REQUIRE(query_ask(made.query, &lives, &answer, &made.err) == 0);
+	CHECK_EQ_U64(answer.life_count, 0);
+	query_answer_done(&answer);
 	CHECK(imported_says(&made, "no lifetimes"));
 	CHECK(imported_says(&made, "what heaptrack calls so"));
 	imported_done(&made);
