@@ -5,6 +5,7 @@
 #include "sql/site.h"
 #include "sql/tables.h"
 #include "sql/vtab.h"
+#include "trace/labels.h"
 
 enum {
 	STACK_ID,
@@ -21,6 +22,7 @@ enum {
 	LIVE_BYTES,
 	PEAK_BLOCKS,
 	PEAK_BYTES,
+	HEAP,
 };
 
 static const struct vtab_column columns[] = {
@@ -38,6 +40,8 @@ static const struct vtab_column columns[] = {
 	{"live_bytes", "INTEGER", "at the end of the recording: unfreed", PUSH_NOTHING, false},
 	{"peak_blocks", "INTEGER", "its share of the peak", PUSH_NOTHING, false},
 	{"peak_bytes", "INTEGER", "its share of the peak", PUSH_NOTHING, false},
+	{"heap", "TEXT", "that handed its blocks out; NULL for malloc and its kin", PUSH_NOTHING,
+	 false},
 };
 
 static uint64_t end(const struct sql *sql)
@@ -72,6 +76,27 @@ static uint64_t figure(const struct model_stack *stack, int column)
 	return 0;
 }
 
+/* The name of the stack's heap, or NULL. Labels are at its leaf. */
+static const char *heap_of(const struct sql *sql, uint64_t row)
+{
+	for (uint32_t id = (uint32_t)row; id; id = sql->input.stacks[id].parent_id) {
+		uint32_t module_id = sql->input.stacks[id].module_id;
+		const char *path = module_id < sql->input.module_count
+					   ? sql->input.modules[module_id].path
+					   : NULL;
+		const char *name = NULL;
+		switch (trace_label_of(path, &name)) {
+		case TRACE_LABEL_HEAP:
+			return name;
+		case TRACE_LABEL_TAG:
+			break;
+		case TRACE_LABEL_NONE:
+			return NULL;
+		}
+	}
+	return NULL;
+}
+
 static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret)
 {
 	struct model_stack stack = {0};
@@ -90,6 +115,9 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 	case MODULE:
 		site_find(sql, (uint32_t)row, &site);
 		vtab_put_static(ret, site.module ? view_module_name(site.module) : NULL);
+		break;
+	case HEAP:
+		vtab_put_static(ret, heap_of(sql, row));
 		break;
 	default:
 		/* A stack that never allocated has zeros. */
