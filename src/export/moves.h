@@ -27,6 +27,7 @@ struct move {
 /* Not 0 stops with that value. */
 typedef int (*move_fn)(void *ctx, const struct move *move);
 
-/* -EINVAL: the filter looks at what is known only when a block has ended. */
+/* -ENODATA: an imported file has no events. -EINVAL: the filter looks at what is known only when a
+ * block has ended. */
 TM_MUST_CHECK int moves_run(const struct export_input *input, move_fn fn, void *ctx,
 			    struct tm_error *err);

@@ -205,6 +205,10 @@ def merge_imports(t):
     # Sums alone have no events that could be put beside others.
     result = t.tool("merge", "-f", "-o", merged, path, profile)
     t.expect(result.status == 1 and "only sums" in result.err, f"{result.status} {result.err}")
+    result = t.tool("export", profile, "--format", "heaptrack", "-o", t.folder / "out")
+    t.expect(result.status == 1 and "sums alone" in result.err, f"{result.status} {result.err}")
+    t.equal("another format", t.tool("export", profile, "--format", "pprof", "-o",
+                                     t.folder / "out").status, 0)
     anonymous = t.folder / "anonymous"
     for one in (path, profile):
         t.equal("anonymize", t.tool("anonymize", "-f", one, anonymous).status, 0)
