@@ -316,12 +316,16 @@ static uint64_t release_few(struct merge *merge, uint64_t first_words)
 			row_enter(merge, &row, i);
 			continue;
 		}
-		/* The last takes its place; its words are accounted for first. */
+		/*
+		 * The last takes its place; its words are accounted for first. Not if it is
+		 * the last itself: it stands in the next chunk now, which has no words yet.
+		 */
 		uint32_t last = --row.count;
+		if (i == last)
+			continue;
 		first_words -= advance(merge->heap[last], row.at[last]);
 		merge->heap[i] = merge->heap[last];
-		if (i != last)
-			row_enter(merge, &row, i);
+		row_enter(merge, &row, i);
 	}
 	for (uint32_t i = 0; i < row.count; i++) {
 		first_words -= advance(merge->heap[i], row.at[i]);
