@@ -30,6 +30,9 @@ enum {
 	SPINS = 2000,          /* some ten microseconds: as long as an answer takes */
 	MONOTONIC = 1,
 	SETMASK = 2,
+	GET_TSC_NR = 25, /* prctl: may the time-stamp counter be read? */
+	TSC_FAULTS = 2,
+	ERROR_FORBIDDEN = 1,
 	ERROR_EXISTS = 17,
 	ERROR_INVALID = 22,
 	ERROR_BUSY = 16,
@@ -161,6 +164,9 @@ static int64_t begin(int fd, bool force)
 		atomic_store(&agent.map.control->state, WIRE_OFF);
 	if (!force && is_busy())
 		return -ERROR_BUSY;
+	int tsc = 0;
+	if (!sys_prctl(GET_TSC_NR, (unsigned long)&tsc, 0, 0) && tsc == TSC_FAULTS)
+		return -ERROR_FORBIDDEN;
 	if (sys_failed(sys_madvise(&agent, sizeof agent, MADV_WIPEONFORK)))
 		return -ERROR_INVALID;
 	if (!agent_fixed.injected) {

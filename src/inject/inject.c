@@ -250,6 +250,12 @@ static int begin(struct inject *inject, int fd, struct tm_error *err)
 					 i == BUSY_TRIES, &result, err);
 		if (error)
 			return error;
+		if (result == -EPERM)
+			return tm_fail(err, -EPERM,
+				       "process %d has forbidden itself to read the time-stamp "
+				       "counter (PR_SET_TSC), which the agent needs; start it with "
+				       "'tidemark run'",
+				       (int)inject->facts.pid);
 		if (result != -EBUSY)
 			return result ? tm_fail(err, (int)result,
 						"the agent cannot begin in process %d: %s (a "

@@ -19,6 +19,7 @@
  *	                      address
  *	attachee pairs        prints the nanoseconds of a malloc and free when told "p"
  *	attachee exec         executes itself as "quiet" when told "e"
+ *	attachee notsc        sleeps, and may not read the time-stamp counter
  *	attachee jail N       stress, with a filter that kills for what entering it needs
  */
 #include <dlfcn.h>
@@ -555,6 +556,8 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "", *what = argc > 2 ? argv[2] : "";
 	if (!strcmp(mode, "stress")) {
 		start(work_thread, atoi(what));
+	} else if (!strcmp(mode, "notsc")) {
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 	} else if (!strcmp(mode, "jail")) {
 		lock_up();
 		start(work_thread, atoi(what));

@@ -389,6 +389,9 @@ def refused(t):
     with Attachee(t, "stress", "1", program="attachee_stripped") as it:
         says("stripped", str(it.pid))
         it.finish()
+    with Attachee(t, "notsc") as it:
+        says("PR_SET_TSC", str(it.pid))
+        it.finish()
     with Attachee(t, "quiet") as it:
         libc = ctypes.CDLL(None, use_errno=True)
         ptrace_seize = 0x4206
