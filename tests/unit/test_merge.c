@@ -210,6 +210,43 @@ static void returns_chunks(void)
 	bed_free(bed);
 }
 
+/* The thread has taken its next chunk and not yet written into it. */
+static void link_chunk(struct fake_thread *thread)
+{
+	uint32_t next = wire_pool_take(thread->map);
+	REQUIRE(next != WIRE_NONE);
+	wire_chunk_open(thread->map, next, thread->index, atomic_load(&thread->stream->serial));
+	atomic_store(&thread->chunk->next, next);
+	thread->chunk = &thread->map->chunks[next - 1];
+	thread->used = 0;
+}
+
+/* One of two streams runs dry where its chunk ends and the next has nothing yet. */
+static void goes_on_after_a_full_chunk(void)
+{
+	enum { FULL = WIRE_CHUNK_WORDS / 2, MORE = 100 };
+	struct bed *bed = bed_new(8);
+	struct fake_thread threads[2];
+	open_threads(bed, threads, 2);
+	REQUIRE(fake_free(&threads[0], bed->base + 1, 16)); /* first of all: it leads the row */
+	for (unsigned i = 0; i < FULL; i++)
+		REQUIRE(fake_free(&threads[1], bed->base + 10 + i, 16));
+	REQUIRE(fake_free(&threads[0], bed->base + 100000, 16));
+	CHECK_EQ_U64(threads[1].used, WIRE_CHUNK_WORDS);
+	link_chunk(&threads[1]);
+	bed_pass(bed);
+	bed_pass(bed);
+	for (unsigned i = 0; i < MORE; i++)
+		REQUIRE(fake_free(&threads[1], bed->base + 200000 + i, 16));
+	bed_pass(bed);
+	bed_pass(bed);
+	feed_flush(&bed->feed, true);
+	CHECK_EQ_U64(bed->feed.events, FULL + MORE + 2);
+	CHECK_EQ_U64(bed->feed.bad_events, 0);
+	trace_writer_close(bed->feed.writer, NULL);
+	bed_free(bed);
+}
+
 /* A thread that was idle loses its chunk and goes on with another. */
 static void takes_a_chunk_back(void)
 {
@@ -354,6 +391,8 @@ static const struct tap_case cases[] = {
 	{.name = "an event that is seen late still comes in its place", .run = takes_stragglers_in},
 	{.name = "an idle thread holds nobody up", .run = does_not_wait_for_idle_threads},
 	{.name = "chunks go back as soon as they are read", .run = returns_chunks},
+	{.name = "a chunk is not lost after one that was read to its end",
+	 .run = goes_on_after_a_full_chunk},
 	{.name = "an idle thread's chunk is taken back", .run = takes_a_chunk_back},
 	{.name = "nothing is lost while it is taken back", .run = loses_nothing_in_the_handshake},
 	{.name = "nor when it is taken back again and again",
