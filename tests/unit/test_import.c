@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <zstd.h>
 
 static const char stacks[] = "main;a;b 100\nmain;a;c 50\n# a remark\nmain;d 7\nmain;a;b 1\n";
 
@@ -114,6 +116,33 @@ static void endless_line(void)
 	free(line);
 }
 
+/* A few KB that unpack to very much: refused where nothing makes sense any more. */
+static void bomb(void)
+{
+	enum { BYTES = 48 << 20 };
+	static const char head[] = "v 10400 3\nX x\n";
+	char *zeros = calloc(BYTES, 1);
+	struct imported made;
+	struct rusage usage;
+	REQUIRE(zeros != NULL);
+	memcpy(zeros, head, sizeof head - 1);
+	size_t room = ZSTD_compressBound(BYTES);
+	char *packed = malloc(room);
+	REQUIRE(packed != NULL);
+	size_t used = ZSTD_compress(packed, room, zeros, BYTES, 1);
+	REQUIRE(!ZSTD_isError(used) && used < BYTES / 1000);
+	free(zeros);
+	getrusage(RUSAGE_SELF, &usage);
+	long before_kib = usage.ru_maxrss;
+	imported_init(&made, packed, used);
+	CHECK_EQ_I64(made.code, -EBADMSG);
+	CHECK_HAS(made.err.text, "longer than a MiB");
+	imported_refused(&made);
+	getrusage(RUSAGE_SELF, &usage);
+	CHECK(usage.ru_maxrss - before_kib < 64 << 10);
+	free(packed);
+}
+
 static void odd_lines(void)
 {
 	struct imported made;
@@ -135,6 +164,7 @@ static const struct tap_case cases[] = {
 	{.name = "a packed file that was cut is lost, or taken for whole", .run = cut_packings},
 	{.name = "what is no file of any tool is taken for one", .run = not_known},
 	{.name = "an endless line takes all memory", .run = endless_line},
+	{.name = "a file that unpacks to very much takes all memory", .run = bomb},
 	{.name = "lines that make no sense are not counted", .run = odd_lines},
 };
 
