@@ -19,7 +19,8 @@ struct culprit {
 
 struct verdict {
 	const struct budget *budget;
-	bool known; /* else it could not be found out */
+	const char *why_unknown; /* a sentence, if it is not known */
+	bool known;              /* else it could not be found out */
 	bool broken;
 	bool is_baseline;
 	uint64_t value;

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "cli/check.h"
+#include "views/origin.h"
 
 static const enum view_figure figure_of[BUDGET_FIGURE_COUNT] = {
 	[BUDGET_PEAK] = VIEW_PEAK_BYTES,
@@ -69,14 +70,29 @@ static uint64_t add_up(struct verdict *verdict, const struct view_data *data,
 	return sum;
 }
 
+/* What an imported file does not say cannot be within a budget. */
+static const char *why_unknown(const struct side *side, enum budget_figure figure)
+{
+	static const unsigned needs[BUDGET_FIGURE_COUNT] = {
+		[BUDGET_UNFREED] = TRACE_UNKNOWN_FREES,
+		[BUDGET_ALLOCATIONS] = TRACE_UNKNOWN_ALLOCATIONS | TRACE_UNKNOWN_COUNTS,
+		[BUDGET_TEMPORARY] = TRACE_UNKNOWN_TEMPORARY,
+		[BUDGET_ALLOCATED] = TRACE_UNKNOWN_ALLOCATIONS,
+	};
+	return view_unknown_why(side->input.meta, needs[figure]);
+}
+
 static void judge(const struct check *check, struct verdict *verdict)
 {
 	const struct side *side = &check->side;
-	verdict->known = true;
+	verdict->why_unknown = why_unknown(side, verdict->budget->figure);
+	verdict->known = !verdict->why_unknown;
 	verdict->value = add_up(verdict, side->data, check->suppressed.list);
 	if (verdict->budget->figure == BUDGET_RSS) {
 		const struct model_totals *totals = &side->totals;
 		verdict->known = totals->peak_rss_bytes > 0;
+		if (!verdict->known)
+			verdict->why_unknown = "the recording has no sample of the resident set";
 		/* The agent's share is about: of a very small program it can be the larger. */
 		verdict->value = totals->peak_rss_bytes;
 		if (verdict->value > totals->rss_agent_bytes)
@@ -100,17 +116,23 @@ static int add_baseline(struct check *check, uint64_t *old_values, struct tm_err
 {
 	char origin[120];
 	snprintf(origin, sizeof origin, "baseline +%g %%", check->tolerance * 100);
+	size_t made = 0;
 	for (size_t i = 0; i < BASELINE_COUNT; i++) {
 		const struct budget budget = {.figure = baseline_figures[i]};
+		if (why_unknown(&check->baseline, budget.figure) ||
+		    why_unknown(&check->side, budget.figure))
+			continue;
 		struct verdict old = {.budget = &budget};
-		old_values[i] = add_up(&old, check->baseline.data, check->baseline_suppressed.list);
-		double limit = (double)old_values[i] * (1 + check->tolerance);
+		old_values[made] =
+			add_up(&old, check->baseline.data, check->baseline_suppressed.list);
+		double limit = (double)old_values[made] * (1 + check->tolerance);
 		uint64_t most = limit < 1.8e19 ? (uint64_t)limit : UINT64_MAX;
-		int code =
-			budgets_add_value(&check->budgets, baseline_figures[i],
-					  most > old_values[i] ? most : old_values[i], origin, err);
+		int code = budgets_add_value(&check->budgets, baseline_figures[i],
+					     most > old_values[made] ? most : old_values[made],
+					     origin, err);
 		if (code)
 			return code;
+		made++;
 	}
 	return 0;
 }

@@ -30,7 +30,7 @@ void check_put_relation(struct text *text, const struct verdict *verdict)
 {
 	uint64_t limit = verdict->budget->limit;
 	if (!verdict->known) {
-		text_put(text, "not known: the recording has no sample of the resident set");
+		text_print(text, "not known: %s", verdict->why_unknown);
 		return;
 	}
 	struct units_text value = value_text(verdict, verdict->value);

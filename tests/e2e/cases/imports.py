@@ -274,6 +274,19 @@ def commands(t):
     t.equal("nothing is left behind", [one.name for one in t.folder.glob("tidemark.*")], [])
 
 
+@case("import/check", "a budget of what a file does not say counts as kept")
+def check(t):
+    path = t.folder / "stacks"
+    path.write_text("main;a 100\nmain;b 50\n")
+    t.equal("peak within", t.tool("check", "--max-peak", "150", path).status, 0)
+    t.equal("peak broken", t.tool("check", "--max-peak", "149", path).status, 1)
+    result = t.tool("check", "--budget", "allocations<=5", path)
+    t.equal("not known", result.status, 2)
+    t.expect("not known: the file has what was live" in result.out + result.err,
+             result.out + result.err)
+    t.equal("against itself", t.tool("check", "--baseline", path, path).status, 0)
+
+
 @case("import/serve", "the page does not show a file of another tool")
 def serve(t):
     from cases.serve import Server
