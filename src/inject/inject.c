@@ -71,7 +71,7 @@ static int look_at_session(struct inject *inject, struct tm_error *err)
 static int find_agent(struct inject *inject, struct tm_error *err)
 {
 	struct proc_maps maps;
-	int error = proc_maps_read(inject->facts.pid, inject->tid, &maps);
+	int error = islands_maps(inject, &maps);
 	if (error)
 		return tm_fail(err, error, "cannot read what process %d has mapped: %s",
 			       (int)inject->facts.pid, strerror(-error));

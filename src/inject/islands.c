@@ -98,12 +98,24 @@ static int place(struct inject *inject, struct inject_object *object, uint64_t a
 			      : patch_place(object->plan, address, inject->glue, ret, err);
 }
 
+int islands_maps(struct inject *inject, struct proc_maps *ret)
+{
+	int error = proc_maps_read(inject->facts.pid, inject->tid, ret);
+	if (!error)
+		return 0;
+	pid_t alive = proc_live_thread(inject->facts.pid); /* that one has just ended */
+	if (!alive)
+		return error;
+	inject->tid = alive;
+	return proc_maps_read(inject->facts.pid, alive, ret);
+}
+
 int islands_plan(struct inject *inject, struct tm_error *err)
 {
 	struct proc_maps maps;
 	struct objects objects;
 	int found = 0;
-	int error = proc_maps_read(inject->facts.pid, inject->tid, &maps);
+	int error = islands_maps(inject, &maps);
 	if (error)
 		return tm_fail(err, error, "cannot read what process %d has mapped: %s",
 			       (int)inject->facts.pid, strerror(-error));
@@ -143,7 +155,7 @@ static int choose_place(struct inject *inject, const struct plan *plan, uint64_t
 {
 	struct proc_maps maps;
 	struct patch_range within = {0};
-	int error = proc_maps_read(inject->facts.pid, inject->tid, &maps);
+	int error = islands_maps(inject, &maps);
 	if (error)
 		return tm_fail(err, error, "process %d has ended", (int)inject->facts.pid);
 	struct patch_range *ranges = taken_ranges(&maps);

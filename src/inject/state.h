@@ -53,6 +53,8 @@ TM_MUST_CHECK int session_write(const struct inject *inject, size_t offset, cons
 
 /* ---- islands.c: plans and the memory they need ---- */
 
+/* What it has mapped, by a thread that lives. */
+TM_MUST_CHECK int islands_maps(struct inject *inject, struct proc_maps *ret);
 /* Reads what is new among the process's objects; how many with entry points. */
 int islands_plan(struct inject *inject, struct tm_error *err);
 /* Maps and fills islands for objects that have none. While a thread serves. */
