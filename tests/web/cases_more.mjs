@@ -134,6 +134,16 @@ export const cases = [
 		},
 	},
 	{
+		name: "growth",
+		async run({ page, open, check, shot }) {
+			await open("?view=growth");
+			await page.waitForSelector("main .lead");
+			check(/stacks were judged/.test(await text(page, "main .lead")), "what was judged: " + (await text(page, "main .lead")));
+			await page.waitForSelector(".vt-body .vt-row, .vt .empty");
+			await shot("growth");
+		},
+	},
+	{
 		name: "fine-sizes",
 		async run({ page, open, check, shot }) {
 			await open("?view=sizes");

@@ -17,6 +17,7 @@ import { Charts } from "./views/charts";
 import { Diff } from "./views/diff";
 import { Flame } from "./views/flame";
 import { Functions } from "./views/functions";
+import { Growth } from "./views/growth";
 import { Histogram } from "./views/histogram";
 import { Modules } from "./views/modules";
 import { Overview } from "./views/overview";
@@ -41,6 +42,7 @@ const views: View[] = [
 	new Modules(),
 	new Source(),
 	new Diff(() => traces),
+	new Growth(),
 ];
 
 const strip = new TimelineStrip();
@@ -119,7 +121,7 @@ async function drawView(): Promise<void> {
 
 /** What a view cannot do without, in the words of the summary's "unknown". */
 const needs: Record<string, string[]> = {
-	charts: ["times"], lifetimes: ["lifetimes", "events"], sizes: ["sizes"], blocks: ["events"], threads: ["threads", "events"],
+	charts: ["times"], growth: ["times"], lifetimes: ["lifetimes", "events"], sizes: ["sizes"], blocks: ["events"], threads: ["threads", "events"],
 };
 const why: Record<string, string> = {
 	lifetimes: "it does not say which block a free ended", threads: "it does not say which thread did what", times: "it does not say when things happened",

@@ -133,7 +133,9 @@ export class VirtualTable<T> {
 				bar.style.width = Math.max(0, Math.min(100, column.share(row) * 100)) + "%";
 				cell.append(bar);
 			}
-			cell.append(column.cell(row, index));
+			/* In an element of its own the text stands above the bar. */
+			const content = column.cell(row, index);
+			cell.append(typeof content === "string" ? h("span", {}, content) : content);
 			element.append(cell);
 		}
 		return element;
