@@ -140,6 +140,7 @@ struct agent_fixed {
 	_Atomic uint32_t redirect_due;  /* atomic: something was loaded since */
 	uint32_t follow_fork;           /* set once in init */
 	uint32_t no_maps;               /* set once in init */
+	uint32_t redirected;            /* set once: session_redirect(), or at the start */
 	uint32_t sleeper;               /* set once in init: children have pages of their own */
 	char session[WIRE_PAGE_SESSION_BYTES]; /* set in init: where it was recorded first, or "" */
 	char page_path[64];                    /* set in init: the page's file, or "" */

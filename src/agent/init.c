@@ -178,6 +178,25 @@ bool session_begin(void)
 	return true;
 }
 
+static int redirect_once(const void *object, size_t bytes, void *ctx)
+{
+	(void)object;
+	(void)bytes;
+	(void)ctx;
+	redirect_start(&agent_scope);
+	return 1; /* no other object needs a visit */
+}
+
+/* While the loader calls back it loads and unloads nothing. */
+void session_redirect(void)
+{
+	if (agent_fixed.redirected)
+		return;
+	agent_fixed.redirected = 1;
+	if (real.dl_iterate_phdr)
+		real.dl_iterate_phdr((void *)redirect_once, NULL);
+}
+
 /* All or nothing; in the latter case what was mapped stays, unused. */
 static bool begin_session(const char *session, bool forked)
 {
@@ -186,6 +205,7 @@ static bool begin_session(const char *session, bool forked)
 		return false;
 	if (!forked) { /* a child has its parent's slots and patches */
 		redirect_start(&agent_scope);
+		agent_fixed.redirected = 1;
 		patches_apply();
 	}
 	atomic_store(&agent_fixed.was_on, 1);
@@ -196,13 +216,11 @@ static bool begin_session(const char *session, bool forked)
 }
 
 /* Nobody records it: it can be woken. */
-static void sleep_first(bool forked)
+static void sleep_first(void)
 {
 	agent_fixed.sleeper = 1;
 	if (!agent.page)
 		page_make(false);
-	if (!forked)
-		redirect_start(&agent_scope);
 }
 
 /* What the environment asks for. True: recording is on. */
@@ -228,7 +246,7 @@ static bool begin_image(void)
 	memcpy(agent_fixed.session, session, sizeof session);
 	bool on = called && begin_session(session, false);
 	if (!on && !given)
-		sleep_first(false);
+		sleep_first();
 	return on;
 }
 
@@ -239,7 +257,7 @@ static bool begin_child(void)
 	    begin_session(agent_fixed.session, true))
 		return true;
 	if (agent_fixed.sleeper)
-		sleep_first(true);
+		sleep_first();
 	return false;
 }
 

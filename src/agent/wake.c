@@ -124,6 +124,7 @@ bool agent_wake(void)
 	atomic_fetch_add(&page->sessions, 1);
 	atomic_store(&page->recording, 1);
 	atomic_store(&agent_fixed.was_on, 1);
+	session_redirect();
 	atomic_store(&agent_fixed.redirect_due, 1);
 	return true;
 }

@@ -11,6 +11,9 @@ void agent_lie_down(void);
 /* Under the lock of agent_start(): the page says that somebody wants us. True: recording is on. */
 bool agent_wake(void);
 
+/* In a program that runs already: what redirect_start() does at the start of one. */
+void session_redirect(void);
+
 /* Hooks just go on to the real function. One load and one branch while recording. */
 static inline bool agent_passes(void)
 {

@@ -348,6 +348,8 @@ def wake_threads(t):
             process.send_signal(signal.SIGINT)
             t.equal("attach's status", process.wait(t.seconds), 0)
         watch.kill(program.process.pid)
+        program.ended()
+        t.tool("list")   # takes its page away
     for turn in range(6):
         report = t.report(t.folder / f"d{turn}.tide")
         figures(t, report, lost_events=0)
@@ -388,7 +390,6 @@ def wake_killed(t):
         program.say("late 30 10")
         watch.kill(pid)
         t.equal("attach's status", process.wait(t.seconds), 0)
-        t.expect(page_of(pid).exists(), "the page of a killed process should be left")
         t.tool("list")
         t.equal("stale page", page_of(pid).exists(), False)
     figures(t, t.report(t.folder / "d1.tide"), allocations=30, end="signal")
@@ -569,3 +570,11 @@ def variables(t):
         t.expect(wrong_one.status == 2 and said in wrong_one.err, wrong_one.err)
     off = t.record(["simple"], env={"TIDEMARK_QUIET": "0"})
     t.expect(off.our_lines(), "TIDEMARK_QUIET=0 is not quiet")
+
+
+@case("dormant/unchanged", "a program in which an agent sleeps behaves as without it")
+def unchanged(t):
+    agent = {"LD_PRELOAD": str(t.build / "libtidemark.so")}
+    for command in (["graph"], ["exceptions"], ["simple"]):
+        t.same_behaviour(t.bare(command), t.bare(command, env=agent))
+    t.equal("traces", traces(t), [])
