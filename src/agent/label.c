@@ -128,6 +128,17 @@ struct label *label_find(struct lane *lane, const char *prefix, const char *firs
 	return label;
 }
 
+/* For label_known(); without memory for it, the next time takes as long. */
+static void remember(struct lane *lane, const struct label *heap, uint32_t node, uint32_t result)
+{
+	if (!lane->labelled_nodes)
+		lane->labelled_nodes =
+			arena_take(LANE_LABELLED_NODES * sizeof *lane->labelled_nodes);
+	if (lane->labelled_nodes)
+		lane->labelled_nodes[node % LANE_LABELLED_NODES] = (struct lane_labelled){
+			(uint32_t)agent.session, node, result, heap->instance};
+}
+
 uint32_t label_node(struct lane *lane, uint32_t node)
 {
 	const struct label *heap = lane->labelled == 1 ? lane->labels[LANE_HEAP].label : NULL;
@@ -143,8 +154,7 @@ uint32_t label_node(struct lane *lane, uint32_t node)
 		node = intern_node(hash, node, label->instance, LABEL_PC);
 	}
 	if (heap)
-		*label_place(lane, leaf) =
-			(struct lane_labelled){agent.session, leaf, node, heap->instance};
+		remember(lane, heap, leaf, node);
 	return node;
 }
 

@@ -39,18 +39,14 @@ _Static_assert(sizeof(struct label) <= 256, "a piece of the arena");
 struct label *label_find(struct lane *lane, const char *prefix, const char *first,
 			 const char *second);
 
-/* Where the result for a node is remembered, if only a heap's label stands below it. */
-static inline struct lane_labelled *label_place(struct lane *lane, uint32_t node)
-{
-	return &lane->labelled_nodes[node % LANE_LABELLED_NODES];
-}
-
 /* The node with just this heap's label below it; 0: ask label_node(). Nodes are of one session. */
-static inline uint32_t label_known(struct lane *lane, const struct label *heap, uint32_t node)
+static inline uint32_t label_known(const struct lane *lane, const struct label *heap, uint32_t node)
 {
-	const struct lane_labelled *known = label_place(lane, node);
+	if (unlikely(!lane->labelled_nodes))
+		return 0;
+	const struct lane_labelled *known = &lane->labelled_nodes[node % LANE_LABELLED_NODES];
 	return known->node == node && known->instance == heap->instance &&
-			       known->session == agent.session
+			       known->session == (uint32_t)agent.session
 		       ? known->result
 		       : 0;
 }

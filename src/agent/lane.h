@@ -9,8 +9,8 @@
 #include "agent/agent.h"
 
 enum {
-	LANE_LABELLED_NODES = 8, /* a power of two */
-	LANE_NOBODY = -1,        /* lane.tid: of a session before */
+	LANE_LABELLED_NODES = 512, /* a power of two */
+	LANE_NOBODY = -1,          /* lane.tid: of a session before */
 	TAIL_WORDS = 13,
 	TAIL_FRAMES = 12, /* a longer tail is shortened by making frames of its root side */
 	TAIL_WAYS = 4,
@@ -96,7 +96,7 @@ struct lane_label {
 
 /* What label_node() found for a node last. */
 struct lane_labelled {
-	uint64_t session;
+	uint32_t session; /* its low half */
 	uint32_t node, result, instance;
 };
 
@@ -129,10 +129,10 @@ struct lane {
 	const struct call_site *open_site;
 	size_t open_bytes;
 	struct lane_label labels[LANE_LABELS];
-	struct lane_labelled labelled_nodes[LANE_LABELLED_NODES];
-	bool open_realloc;        /* begun, and not ended */
-	struct lane *signal_lane; /* lane 1, made when first needed */
-	struct lane *first;       /* of lane 1: lane 0 of the same thread */
+	struct lane_labelled *labelled_nodes; /* LANE_LABELLED_NODES; NULL until needed */
+	bool open_realloc;                    /* begun, and not ended */
+	struct lane *signal_lane;             /* lane 1, made when first needed */
+	struct lane *first;                   /* of lane 1: lane 0 of the same thread */
 };
 
 /*
