@@ -477,18 +477,18 @@ def inside(t):
             tool.ended()
 
 
-@case("attach/killed-inside", "killing tidemark while it goes in harms the program", seconds=1200)
+@case("attach/killed-inside", "killing tidemark while it goes in harms the program", seconds=600)
 def killed_inside(t):
     with Attachee(t, "stress", "2") as it:
         code = it.code()
-        for i in range(50 if t.long else 2):
+        for _ in range(50 if t.long else 2):
             tool = start_program([t.tidemark, "attach", "-q", "-f", "-o", t.trace, str(it.pid)],
                                  stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            # At any moment: the sooner it has a thread, the likelier it is hit.
-            it.watch.poll(lambda: tool.poll() is not None or i % 2 or
-                          "TracerPid:\t0" not in (it.task() / "status").read_text(), "the tracer")
+            # Its file is there just before it goes in.
+            it.watch.poll(lambda: tool.poll() is not None or t.trace.exists(), "the file")
             tool.kill()
             tool.wait()
+            t.trace.unlink(missing_ok=True)
         with Recorder(t, it.pid) as last:
             last.saw()
             last.stop()
