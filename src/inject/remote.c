@@ -224,7 +224,11 @@ int remote_system(struct remote *remote, uint64_t at, const uint64_t number_and_
 	if (!thread || ptrace(PTRACE_INTERRUPT, remote->tid, NULL, NULL))
 		return died(remote, err);
 	thread->asked = true;
-	return to_stop(remote, err);
+	error = to_stop(remote, err);
+	/* At once: if we are killed now it goes on where it was. */
+	if (!error && ptrace(PTRACE_SETREGS, remote->tid, NULL, &remote->registers))
+		return died(remote, err);
+	return error;
 }
 
 static int write_serving(const struct remote *remote, uint32_t serving)

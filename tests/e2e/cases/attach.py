@@ -475,23 +475,3 @@ def inside(t):
                       "--hook", "alloc=far_alloc") as tool:
             it.finish()
             tool.ended()
-
-
-@case("attach/killed-inside", "killing tidemark while it goes in harms the program", seconds=600)
-def killed_inside(t):
-    with Attachee(t, "stress", "2") as it:
-        code = it.code()
-        for _ in range(50 if t.long else 2):
-            tool = start_program([t.tidemark, "attach", "-q", "-f", "-o", t.trace, str(it.pid)],
-                                 stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            # Its file is there just before it goes in.
-            it.watch.poll(lambda: tool.poll() is not None or t.trace.exists(), "the file")
-            tool.kill()
-            tool.wait()
-            t.trace.unlink(missing_ok=True)
-        with Recorder(t, it.pid) as last:
-            last.saw()
-            last.stop()
-            last.check()
-        t.expect(it.code() == code, "the code is not as it was")
-        it.finish()
