@@ -221,6 +221,9 @@ def same_state(t):
     with Attachee(t, "quiet") as it:
         before, descriptors = it.told(), it.descriptors()
         threads = sorted(os.listdir(f"/proc/{it.pid}/task"))
+        # A new thread begins with its signals blocked.
+        it.watch.poll(lambda: all("SigBlk:\t0000000000000000" in kernel_state(it.pid, one)
+                                  for one in threads), "threads that have begun")
         kept = {one: kernel_state(it.pid, one) for one in threads}
         cycles(t, it, 5)
         t.equal("what it is made of", it.told(), before)
