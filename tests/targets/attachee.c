@@ -15,8 +15,7 @@
  *	attachee zombie       the first thread has ended
  *	attachee quiet        sleeps; prints what it is made of when told "s"
  *	attachee load FILE    loads an allocator when told "l"
- *	attachee unload DIR   when told "u" loads and unloads two libraries in turn, often at one
- *	                      address
+ *	attachee unload DIR   when told "u" loads and unloads two libraries in turn at one address
  *	attachee pairs        prints the nanoseconds of a malloc and free when told "p"
  *	attachee exec         executes itself as "quiet" when told "e"
  *	attachee notsc        sleeps, and may not read the time-stamp counter

@@ -233,12 +233,13 @@ static void deep_piles(void)
 	uint64_t ones = 0, twos = 0;
 	for (unsigned i = 0; i < ROUNDS; i++)
 		for (unsigned k = 0; k <= i % 17; k++) {
-			used += (size_t)sprintf(text + used, k % 5 ? "+ 0\n" : "+ 1\n");
+			memcpy(text + used, k % 5 ? "+ 0\n" : "+ 1\n", 4);
+			used += 4;
 			*(k % 5 ? &ones : &twos) += 1;
 		}
 	uint64_t frees = ones / 2;
-	for (uint64_t i = 0; i < frees; i++)
-		used += (size_t)sprintf(text + used, "- 0\n");
+	for (uint64_t i = 0; i < frees; i++, used += 4)
+		memcpy(text + used, "- 0\n", 4);
 	struct imported made;
 	imported_zstd(&made, text, used);
 	REQUIRE(made.code == 0);
