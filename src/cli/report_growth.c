@@ -76,7 +76,7 @@ static void put_total(const struct growth *growth, struct out *out)
 		   total->fit);
 	if (full_in_s >= 0)
 		text_print(&out->text,
-			   "  At this rate %s, %s, is full in %s (%s in use at the end)\n",
+			   "  At this rate %s, %s, is full in %s\n  (%s in use at the end)\n",
 			   limit_words(growth->limit), out_bytes(out, growth->limit_bytes).text,
 			   seconds(full_in_s).text, out_bytes(out, growth->used_bytes).text);
 }
@@ -104,11 +104,13 @@ static void put_row(const struct report *report, const struct growth *growth,
 	out_style(out, OUT_FIGURE);
 	text_print(&out->text, "%12s", rate(out, line->slope).text);
 	out_style(out, OUT_PLAIN);
-	text_print(&out->text, "  %s, fit %.2f, ", growth_shape_words[line->shape], line->fit);
+	text_print(&out->text, "  %s, ", growth_shape_words[line->shape]);
 	if (row->share > 0)
 		text_print(&out->text, "%.1f %% of what grew, ", 100 * row->share);
-	text_print(&out->text, "%s to %s", out_bytes(out, line->first_bytes).text,
+	text_print(&out->text, "%s to %s\n", out_bytes(out, line->first_bytes).text,
 		   out_bytes(out, line->last_bytes).text);
+	text_put_repeated(&out->text, ' ', INDENT);
+	text_print(&out->text, "fit %.2f", line->fit);
 	if (full_in_s >= 0)
 		text_print(&out->text, ", alone full in %s", seconds(full_in_s).text);
 	text_put_char(&out->text, '\n');
