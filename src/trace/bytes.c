@@ -48,20 +48,6 @@ void bytes_done(struct bytes *b)
 	*b = (struct bytes){0};
 }
 
-uint64_t span_limited(struct span *s, uint64_t limit)
-{
-	uint64_t value = span_varint(s);
-	if (value <= limit)
-		return value;
-	s->bad = true;
-	return 0;
-}
-
-uint32_t span_u32(struct span *s)
-{
-	return (uint32_t)span_limited(s, UINT32_MAX);
-}
-
 const uint8_t *span_take(struct span *s, size_t length)
 {
 	if (span_left(s) < length) {

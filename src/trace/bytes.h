@@ -63,6 +63,11 @@ static inline uint64_t span_varint(struct span *s)
 	uint64_t value = 0;
 	if (s->next < s->end && *s->next < 0x80)
 		return *s->next++;
+	if (span_left(s) > 1 && s->next[1] < 0x80) {
+		value = (uint64_t)(s->next[0] & 0x7f) | (uint64_t)s->next[1] << 7;
+		s->next += 2;
+		return value;
+	}
 	size_t taken = varint_get(s->next, span_left(s), &value);
 	if (taken == 0) {
 		s->bad = true;
@@ -79,8 +84,20 @@ static inline int64_t span_signed(struct span *s)
 }
 
 /* A number that must not exceed limit; else the span is bad and the answer 0. */
-uint64_t span_limited(struct span *s, uint64_t limit);
-uint32_t span_u32(struct span *s);
+static inline uint64_t span_limited(struct span *s, uint64_t limit)
+{
+	uint64_t value = span_varint(s);
+	if (value <= limit)
+		return value;
+	s->bad = true;
+	return 0;
+}
+
+static inline uint32_t span_u32(struct span *s)
+{
+	return (uint32_t)span_limited(s, UINT32_MAX);
+}
+
 /* The next `length` bytes, or NULL and bad. */
 const uint8_t *span_take(struct span *s, size_t length);
 /* A part of its own. */

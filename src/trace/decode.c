@@ -275,6 +275,8 @@ static void decode_local(struct decode *d, struct trace_event *event, uint64_t b
 	d->thread->last_older = d->live.older[block];
 	d->thread->last_younger = d->live.younger[block];
 	foresee_live_remove(&d->live, (uint32_t)block);
+	if (!d->addresses)
+		return; /* the rest foresees addresses */
 	unsigned class = column_size_class(birth->size_bytes);
 	d->next_freed[block] = d->thread->freed[class];
 	d->thread->freed[class] = (uint32_t)block;
