@@ -309,32 +309,40 @@ static void decode_free(struct decode *d, uint32_t index, unsigned token)
 	unsigned kind = (token - TOKEN_FREE) / TOKEN_FREE_KIND;
 	event->op = column_free_ops[kind];
 	foresee_history_free(&d->thread->history, kind);
+	bool is_local = true;
+	uint64_t block = 0;
 	switch ((enum token_free)((token - TOKEN_FREE) % TOKEN_FREE_KIND)) {
 	case TOKEN_FREE_TOP:
-		decode_local(d, event, d->live.older[d->live_ends]);
+		block = d->live.older[d->live_ends];
 		break;
 	case TOKEN_FREE_NEXT:
-		decode_local(d, event, d->thread->last_younger);
+		block = d->thread->last_younger;
 		break;
 	case TOKEN_FREE_PREVIOUS:
-		decode_local(d, event, d->thread->last_older);
+		block = d->thread->last_older;
 		break;
 	case TOKEN_FREE_LOCAL:
-		decode_local(d, event, d->born - 1 - span_varint(column));
+		block = d->born - 1 - span_varint(column);
 		break;
 	case TOKEN_FREE_OLD:
+		is_local = false;
 		decode_old(d, event, span_signed(column));
 		break;
 	case TOKEN_FREE_OLD_NEXT:
+		is_local = false;
 		decode_old(d, event, 1);
 		break;
 	case TOKEN_FREE_OLD_BEFORE:
+		is_local = false;
 		decode_old(d, event, -1);
 		break;
 	case TOKEN_FREE_UNKNOWN:
+		is_local = false;
 		event->block_id = TRACE_NO_BLOCK;
 		break;
 	}
+	if (is_local)
+		decode_local(d, event, block);
 	if (d->limits->free_stacks)
 		decode_free_stack(d, event);
 }
