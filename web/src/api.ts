@@ -76,8 +76,13 @@ async function fetchJson<T>(url: string, signal?: AbortSignal): Promise<T> {
 		if ((error as Error).name === "AbortError") throw error;
 		throw new ApiError("The server does not answer. Is 'tidemark serve' still running?", 0);
 	}
-	const body = await response.json().catch(() => null);
+	/* Another request may take its place while the answer is being read. */
+	const body = await response.json().catch((error) => {
+		if (isCancelled(error)) throw error;
+		return null;
+	});
 	if (!response.ok) throw new ApiError(body?.error?.message ?? `The server says ${response.status}.`, response.status);
+	if (body === null) throw new ApiError("The answer was cut off. Is 'tidemark serve' still running?", 0);
 	return body as T;
 }
 
