@@ -158,3 +158,15 @@ bool args_number(const struct args *args, const char *option, const char *text, 
 	*ret_number = number;
 	return true;
 }
+
+bool args_in_out(const struct args *args, const char *word, const char **in, const char **out)
+{
+	const char **place = !*in ? in : out;
+	if (*place) {
+		fprintf(stderr, "tidemark %s: '%s' is one file too many: name IN and OUT.\n",
+			args->command, word);
+		return false;
+	}
+	*place = word;
+	return true;
+}

@@ -57,6 +57,9 @@ void args_print_options(const struct args_option *options, size_t count);
 bool args_number(const struct args *args, const char *option, const char *text, uint64_t max,
 		 uint64_t *ret_number);
 
+/* The next word of a command that takes two files; false after a message about a third. */
+bool args_in_out(const struct args *args, const char *word, const char **in, const char **out);
+
 /* Letters to change, add or leave out (or neighbours to swap) to make one word the other. */
 unsigned args_distance(const char *a, const char *b);
 /* Near enough for "did you mean". */

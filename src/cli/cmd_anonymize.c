@@ -54,19 +54,7 @@ static void print_help(void)
 	args_print_options(options, OPTION_COUNT);
 }
 
-static bool take_word(struct request *request, const char *word)
-{
-	const char **place = !request->in ? &request->in : &request->out;
-	if (*place) {
-		fprintf(stderr, "tidemark anonymize: '%s' is one file too many: name IN and OUT.\n",
-			word);
-		return false;
-	}
-	*place = word;
-	return true;
-}
-
-static bool take(struct request *request, int id, const char *value)
+static bool take(struct args *args, struct request *request, int id, const char *value)
 {
 	switch (id) {
 	case OPT_KEEP:
@@ -90,7 +78,7 @@ static bool take(struct request *request, int id, const char *value)
 		request->help = true;
 		break;
 	default:
-		return take_word(request, value);
+		return args_in_out(args, value, &request->in, &request->out);
 	}
 	return true;
 }
@@ -100,7 +88,7 @@ static bool parse(struct args *args, struct request *request)
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(args, &value)) != ARGS_END)
-		if (id == ARGS_ERROR || !take(request, id, value))
+		if (id == ARGS_ERROR || !take(args, request, id, value))
 			return false;
 	if (!request->in && !request->help)
 		fputs("tidemark anonymize: name a trace, as in 'tidemark anonymize app.tide "
@@ -275,14 +263,7 @@ static int run(const struct request *request, struct tm_error *err)
 
 int cmd_anonymize(int argc, char **argv)
 {
-	struct args args = {
-		.command = "anonymize",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("anonymize", argc, argv, options);
 	struct request request = {0};
 	struct tm_error err = {0};
 	if (!parse(&args, &request))

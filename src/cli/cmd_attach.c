@@ -175,12 +175,7 @@ static bool take_option(struct request *request, struct args *args, int id, cons
 
 static bool parse(struct request *request, int argc, char **argv)
 {
-	struct args args = {.command = "attach",
-			    .argc = argc,
-			    .argv = argv,
-			    .at = 1,
-			    .options = options,
-			    .option_count = OPTION_COUNT};
+	struct args args = ARGS_OF("attach", argc, argv, options);
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(&args, &value)) != ARGS_END)

@@ -49,19 +49,7 @@ static void print_list(void)
 		printf("%-12s %s\n", name, title);
 }
 
-static bool take_word(struct request *request, const char *word)
-{
-	const char **place = !request->in ? &request->in : &request->out;
-	if (*place) {
-		fprintf(stderr, "tidemark convert: '%s' is one file too many: name IN and OUT.\n",
-			word);
-		return false;
-	}
-	*place = word;
-	return true;
-}
-
-static bool take(struct request *request, int id, const char *value)
+static bool take(struct args *args, struct request *request, int id, const char *value)
 {
 	switch (id) {
 	case OPT_SYSROOT:
@@ -74,7 +62,7 @@ static bool take(struct request *request, int id, const char *value)
 	case OPT_HELP:
 		return request->help = true;
 	default:
-		return take_word(request, value);
+		return args_in_out(args, value, &request->in, &request->out);
 	}
 }
 
@@ -83,7 +71,7 @@ static bool parse(struct args *args, struct request *request)
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(args, &value)) != ARGS_END)
-		if (id == ARGS_ERROR || !take(request, id, value))
+		if (id == ARGS_ERROR || !take(args, request, id, value))
 			return false;
 	bool enough = request->out || request->help || request->list;
 	if (!enough)
@@ -130,14 +118,7 @@ static int convert(const struct request *request, struct tm_error *err)
 
 int cmd_convert(int argc, char **argv)
 {
-	struct args args = {
-		.command = "convert",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("convert", argc, argv, options);
 	struct request request = {0};
 	struct tm_error err = {0};
 	if (!parse(&args, &request))

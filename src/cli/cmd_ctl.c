@@ -212,12 +212,7 @@ static int speak(const struct request *request)
 int cmd_ctl(int argc, char **argv)
 {
 	struct request request = {0};
-	struct args args = {.command = "ctl",
-			    .argc = argc,
-			    .argv = argv,
-			    .at = 1,
-			    .options = options,
-			    .option_count = OPTION_COUNT};
+	struct args args = ARGS_OF("ctl", argc, argv, options);
 	if (!parse(&args, &request))
 		return USAGE;
 	if (request.help) {

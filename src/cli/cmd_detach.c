@@ -45,12 +45,7 @@ static void print_help(void)
 
 static bool parse(struct request *request, int argc, char **argv)
 {
-	struct args args = {.command = "detach",
-			    .argc = argc,
-			    .argv = argv,
-			    .at = 1,
-			    .options = options,
-			    .option_count = sizeof options / sizeof options[0]};
+	struct args args = ARGS_OF("detach", argc, argv, options);
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(&args, &value)) != ARGS_END) {

@@ -195,12 +195,7 @@ static int print_list(const struct request *request)
 int cmd_list(int argc, char **argv)
 {
 	struct request request = {0};
-	struct args args = {.command = "list",
-			    .argc = argc,
-			    .argv = argv,
-			    .at = 1,
-			    .options = options,
-			    .option_count = OPTION_COUNT};
+	struct args args = ARGS_OF("list", argc, argv, options);
 	if (!parse(&args, &request))
 		return USAGE;
 	if (request.help) {

@@ -226,14 +226,7 @@ static int merge(const struct request *request, struct tm_error *err)
 
 int cmd_merge(int argc, char **argv)
 {
-	struct args args = {
-		.command = "merge",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = OPTION_COUNT,
-	};
+	struct args args = ARGS_OF("merge", argc, argv, options);
 	struct request request = {.files = tm_alloc_array((size_t)argc + 1, sizeof(char *))};
 	struct tm_error err = {0};
 	int code = 2;

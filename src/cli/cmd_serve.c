@@ -346,14 +346,7 @@ static int serve(struct request *request)
 
 int cmd_serve(int argc, char **argv)
 {
-	struct args args = {
-		.command = "serve",
-		.argc = argc,
-		.argv = argv,
-		.at = 1,
-		.options = options,
-		.option_count = sizeof options / sizeof options[0],
-	};
+	struct args args = ARGS_OF("serve", argc, argv, options);
 	static struct request request;
 	if (!parse(&args, &request))
 		return 2;

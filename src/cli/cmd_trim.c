@@ -47,18 +47,6 @@ static void print_help(void)
 	args_print_options(options, OPTION_COUNT);
 }
 
-static bool take_word(struct request *request, const char *word)
-{
-	const char **place = !request->in ? &request->in : &request->out;
-	if (*place) {
-		fprintf(stderr, "tidemark trim: '%s' is one file too many: name IN and OUT.\n",
-			word);
-		return false;
-	}
-	*place = word;
-	return true;
-}
-
 static bool take(struct args *args, struct request *request, int id, const char *value)
 {
 	switch (id) {
@@ -78,7 +66,7 @@ static bool take(struct args *args, struct request *request, int id, const char 
 		request->help = true;
 		break;
 	default:
-		return take_word(request, value);
+		return args_in_out(args, value, &request->in, &request->out);
 	}
 	return true;
 }
