@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "model/query_section.h"
+#include "model/tick_store.h"
 
 static int load_tables(struct query_section *s, struct tm_error *err)
 {
@@ -132,6 +134,21 @@ static int load_model(struct query_section *s, const struct query_open_options *
 	return rc;
 }
 
+/* Another recording may have been written into the same file. */
+static int load_ticks(struct query_section *s, const struct query_open_options *options,
+		      struct tm_error *err)
+{
+	const struct trace_meta *meta;
+	uint64_t identity = 0;
+	if (!trace_reader_meta(s->reader, &meta, NULL))
+		identity = hash_pair(meta->start_unix_ns, (uint64_t)meta->piece << 32 | meta->pid);
+	if (options && options->ticks && tick_store_identity(options->ticks) == identity)
+		s->ticks = tick_store_share(options->ticks);
+	else
+		s->ticks = tick_store_new(identity, options ? options->tick_events : 0);
+	return s->ticks ? 0 : tm_fail(err, -ENOMEM, "no memory to open the trace");
+}
+
 int query_open(struct trace_reader *reader, const struct query_open_options *options,
 	       struct query_section **ret_section, struct tm_error *err)
 {
@@ -141,7 +158,9 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 	s->reader = reader;
 	pthread_mutex_init(&s->lock, NULL);
 	s->threads = options ? options->threads : 0;
-	int rc = load_tables(s, err);
+	int rc = load_ticks(s, options, err);
+	if (!rc)
+		rc = load_tables(s, err);
 	if (!rc)
 		rc = load_parts(s, err);
 	if (!rc)
@@ -176,6 +195,7 @@ struct query_section *query_close(struct query_section *s)
 	if (!s)
 		return NULL;
 	section_drop_marks(s);
+	tick_store_free(s->ticks);
 	model_free(s->model);
 	tm_free(s->parts);
 	drop_slices(s);
@@ -183,6 +203,16 @@ struct query_section *query_close(struct query_section *s)
 		tm_free(s->buffers[i]);
 	pthread_mutex_destroy(&s->lock);
 	return tm_free(s);
+}
+
+struct tick_store *query_keep_ticks(const struct query_section *s)
+{
+	return tick_store_share(s->ticks);
+}
+
+struct tick_store *query_drop_ticks(struct tick_store *ticks)
+{
+	return tick_store_free(ticks);
 }
 
 const struct model *query_model(const struct query_section *s)

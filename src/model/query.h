@@ -38,6 +38,10 @@ struct query_progress {
 struct query_open_options {
 	unsigned threads;               /* that decode events; 0 = one per core, at most 8 */
 	struct query_progress progress; /* of rebuilding, where slices are missing */
+	uint32_t tick_events;           /* events per tick of a timeline; 0 = 2048 */
+	/* Of query_keep_ticks() of an earlier reading of the same file, which has grown since. It
+	 * stays the caller's. NULL: none. */
+	struct tick_store *ticks;
 };
 
 /*
@@ -47,6 +51,9 @@ struct query_open_options {
 TM_MUST_CHECK int query_open(struct trace_reader *reader, const struct query_open_options *options,
 			     struct query_section **ret_section, struct tm_error *err);
 struct query_section *query_close(struct query_section *section);
+/* What was made of its events for timelines, alive until query_drop_ticks(). */
+struct tick_store *query_keep_ticks(const struct query_section *section);
+struct tick_store *query_drop_ticks(struct tick_store *ticks);
 
 /* Totals and stacks of the whole run. Borrowed from the section. */
 const struct model *query_model(const struct query_section *section);

@@ -41,7 +41,8 @@ struct query_section {
 	struct query_mark *marks;
 	size_t mark_count;
 	bool rebuilt;
-	uint32_t unknown; /* enum trace_unknown: what an imported trace does not say */
+	struct tick_store *ticks; /* may be shared with another reading of the same file */
+	uint32_t unknown;         /* enum trace_unknown: what an imported trace does not say */
 	/* Buffers for decoded events, kept for the next question. Under lock. */
 	pthread_mutex_t lock;
 	struct trace_event *buffers[SECTION_BUFFERS];

@@ -2,7 +2,7 @@
 /* A timeline while it is made. */
 #pragma once
 
-#include "model/query_section.h"
+#include "model/query_fast.h"
 
 struct timeline {
 	struct query_section *section;
@@ -28,6 +28,26 @@ void timeline_pass(const struct timeline *t, size_t *at, uint64_t live_bytes, ui
  * the range. With `extremes` these are taken from the ends of points.
  */
 void timeline_add_up(const struct timeline *t, struct query_point *points, bool extremes);
+
+/* A timeline that is drawn from left to right. */
+struct drawing {
+	struct timeline *t;
+	struct fast fast;    /* for its plan and its edges */
+	size_t at;           /* the point that is drawn */
+	uint64_t live_bytes; /* of the overall curve */
+	bool watch;          /* note extremes at each event */
+	size_t per_point;
+};
+/* Whether the filter has this stack. */
+bool drawing_chooses(const struct drawing *d, uint32_t stack_id);
+/* More that lives when the range begins. */
+void drawing_add_live(struct drawing *d, uint32_t stack_id, uint64_t blocks, uint64_t bytes);
+/* What lives when a slice begins. */
+TM_MUST_CHECK int drawing_add_sums(struct drawing *d, size_t slice);
+/* The slice that the range begins in. */
+size_t drawing_first_slice(const struct drawing *d);
+/* Points of about equal width that end where ticks do; see query_ticks.h. */
+TM_MUST_CHECK int draw_ticks(struct drawing *d, size_t point_count);
 
 /* From slices and edges; the filter needs names only. */
 TM_MUST_CHECK int timeline_by_slices(struct timeline *t, size_t count);

@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A timeline without a pass over the events. A long range is told by its whole
- * slices, several of them per point, and the events at its two edges; a short
- * one, of few slices, by its events, in points of equal width.
+ * slices, several of them per point, and the events at its two edges; one of few
+ * slices by its ticks, which are made once; a short one by its events, in points
+ * of equal width.
  *
  * A series is the overall curve (or that of the filter) or the curve of a group.
  */
 #include <errno.h>
 
 #include "base/memory.h"
-#include "model/query_fast.h"
+#include "model/query_ticks.h"
 #include "model/query_timeline.h"
 
-enum { SLICES_MIN = 24 };
+enum { SLICES_MIN = 24, TICKS_MIN = 256 };
 
-struct drawing {
-	struct timeline *t;
-	struct fast fast;    /* for its plan and its edges */
-	size_t at;           /* the point that is drawn */
-	uint64_t live_bytes; /* of the overall curve */
-	bool watch;          /* note extremes at each event */
-	size_t per_point;
-};
-
-static bool chooses(const struct drawing *d, uint32_t stack_id)
+bool drawing_chooses(const struct drawing *d, uint32_t stack_id)
 {
 	const struct filter_bound *filter = d->t->options->filter;
 	return !filter || filter_stack(filter, stack_id) == FILTER_YES;
@@ -31,10 +23,10 @@ static bool chooses(const struct drawing *d, uint32_t stack_id)
 
 /* ---- what changes ---- */
 
-static void add_live(struct drawing *d, uint32_t stack_id, uint64_t blocks, uint64_t bytes)
+void drawing_add_live(struct drawing *d, uint32_t stack_id, uint64_t blocks, uint64_t bytes)
 {
 	struct query_point *curve = timeline_curve(d->t, stack_id);
-	if (!chooses(d, stack_id))
+	if (!drawing_chooses(d, stack_id))
 		return;
 	d->t->out->points[0].live_blocks += blocks;
 	d->t->out->points[0].live_bytes += bytes;
@@ -85,7 +77,7 @@ static void visit_start(struct drawing *d, const struct edge_event *event, bool 
 	if (event->kind == EDGE_FAILED)
 		return;
 	uint64_t step = (event->kind == EDGE_END) == back ? 1 : UINT64_MAX;
-	add_live(d, event->stack_id, step, step * event->size_bytes);
+	drawing_add_live(d, event->stack_id, step, step * event->size_bytes);
 }
 
 static void visit_before(void *ctx, const struct edge_event *event)
@@ -101,7 +93,7 @@ static void visit_back(void *ctx, const struct edge_event *event)
 static void visit_range(void *ctx, const struct edge_event *event)
 {
 	struct drawing *d = ctx;
-	if (event->kind == EDGE_FAILED || !chooses(d, event->stack_id))
+	if (event->kind == EDGE_FAILED || !drawing_chooses(d, event->stack_id))
 		return;
 	if (d->watch)
 		timeline_pass(d->t, &d->at, d->live_bytes, event->time_ns);
@@ -113,31 +105,38 @@ static void visit_range(void *ctx, const struct edge_event *event)
 	note_extremes(d, event);
 }
 
-static int add_sums(struct drawing *d, size_t slice)
+int drawing_add_sums(struct drawing *d, size_t slice)
 {
 	struct trace_sum *sums = NULL;
 	size_t sum_count = 0;
 	int rc = trace_reader_sums(d->t->section->reader, slice, &sums, &sum_count, d->t->err);
 	for (size_t i = 0; i < sum_count; i++)
-		add_live(d, sums[i].stack_id, sums[i].births - sums[i].deaths,
-			 sums[i].birth_bytes - sums[i].death_bytes);
+		drawing_add_live(d, sums[i].stack_id, sums[i].births - sums[i].deaths,
+				 sums[i].birth_bytes - sums[i].death_bytes);
 	tm_free(sums);
 	return rc;
 }
 
 /* ---- few slices: event by event ---- */
 
+size_t drawing_first_slice(const struct drawing *d)
+{
+	const struct query_section *s = d->t->section;
+	size_t slice = 0;
+	while (slice < s->slice_count && fast_boundary(s, slice + 1) <= d->t->range.first_event)
+		slice++;
+	return slice;
+}
+
 static int draw_events(struct drawing *d, size_t point_count)
 {
 	struct timeline *t = d->t;
 	const struct query_section *s = t->section;
-	size_t slice = 0;
+	size_t slice = drawing_first_slice(d);
 	if (timeline_make_points(t, point_count))
 		return -ENOMEM;
 	timeline_spread(t);
-	while (slice < s->slice_count && fast_boundary(s, slice + 1) <= t->range.first_event)
-		slice++;
-	int rc = add_sums(d, slice);
+	int rc = drawing_add_sums(d, slice);
 	if (!rc)
 		rc = edges_visit(d->fast.edges, fast_boundary(s, slice), t->range.first_event,
 				 visit_before, d);
@@ -204,7 +203,7 @@ static int add_rows(void *ctx, const struct trace_slice *slice)
 	for (uint32_t i = 0; i < slice->row_count; i++) {
 		const struct trace_slice_row *row = &slice->rows[i];
 		struct query_point *curve = timeline_curve(d->t, row->stack_id);
-		if (!chooses(d, row->stack_id))
+		if (!drawing_chooses(d, row->stack_id))
 			continue;
 		if (d->t->options->filter)
 			add_row(&d->t->out->points[d->at], row);
@@ -244,7 +243,7 @@ static int draw_slices(struct drawing *d, size_t point_count)
 	if (timeline_make_points(t, (slices + d->per_point - 1) / d->per_point))
 		return -ENOMEM;
 	place_points(d);
-	int rc = add_sums(d, fast->first_slice);
+	int rc = drawing_add_sums(d, fast->first_slice);
 	if (!rc)
 		rc = edges_visit(fast->edges, t->range.first_event, fast->left_end, visit_back, d);
 	struct query_point *first = &t->out->points[0];
@@ -259,6 +258,17 @@ static int draw_slices(struct drawing *d, size_t point_count)
 	return rc;
 }
 
+/* Events that were folded away are known by their slices only. */
+static bool is_stored(const struct timeline *t)
+{
+	const struct query_section *s = t->section;
+	uint64_t next = t->range.first_event;
+	for (size_t i = range_part_of_event(s, next);
+	     i < s->part_count && s->parts[i].first_event <= next; i++)
+		next = s->parts[i].first_event + s->parts[i].event_count;
+	return next >= t->range.end_event;
+}
+
 int timeline_by_slices(struct timeline *t, size_t count)
 {
 	struct drawing d = {.t = t};
@@ -268,15 +278,19 @@ int timeline_by_slices(struct timeline *t, size_t count)
 	edges_init(&edges, s, t->err);
 	d.fast = (struct fast){.section = s, .range = &t->range, .edges = &edges, .err = t->err};
 	fast_plan(&d.fast);
-	bool many = d.fast.end_slice - d.fast.first_slice >= SLICES_MIN;
-	int rc = many ? draw_slices(&d, count) : draw_events(&d, count);
+	size_t slices = d.fast.end_slice - d.fast.first_slice;
+	bool many = slices >= SLICES_MIN || (slices > 0 && !is_stored(t));
+	bool ticks = !many && t->range.end_event - t->range.first_event >=
+				      (uint64_t)TICKS_MIN * tick_store_events(s->ticks);
+	int rc = many ? draw_slices(&d, count)
+		      : (ticks ? draw_ticks(&d, count) : draw_events(&d, count));
 	t->out->event_blocks += edges.blocks_read;
 	t->out->bytes_read += trace_reader_bytes_read(s->reader) - before;
 	t->out->way = t->out->event_blocks ? QUERY_FROM_EDGES : QUERY_FROM_AGGREGATES;
 	edges_done(&edges);
 	if (rc)
 		return rc;
-	timeline_add_up(t, t->out->points, many && t->options->filter);
+	timeline_add_up(t, t->out->points, (many || ticks) && t->options->filter);
 	for (size_t i = 0; i < t->out->curve_count; i++)
 		timeline_add_up(t, t->out->curves[i].points, true);
 	return 0;

@@ -114,9 +114,12 @@ static int on_progress(void *ctx, uint64_t done, uint64_t total)
 	return atomic_load(&shown->cancelled) ? -ECANCELED : 0;
 }
 
-static int load(struct shown *shown, struct shown_facts *facts, struct tm_error *err)
+/* `ticks` of what was read before of the same file; NULL: none. */
+static int load(struct shown *shown, struct shown_facts *facts, struct tick_store *ticks,
+		struct tm_error *err)
 {
-	const struct query_open_options options = {.progress = {.fn = on_progress, .ctx = shown}};
+	const struct query_open_options options = {.progress = {.fn = on_progress, .ctx = shown},
+						   .ticks = ticks};
 	int code = trace_reader_open(facts->path, &facts->reader, err);
 	if (!code && !trace_reader_section_count(facts->reader))
 		code = tm_fail(err, -ENODATA,
@@ -174,11 +177,22 @@ static void forget(struct shown *shown)
 	atomic_store(&shown->state, SHOWN_CLOSED);
 }
 
+/* Of the file that was read, if it has only grown since; NULL: it is another. */
+static struct tick_store *keep_ticks(const struct shown *shown)
+{
+	struct file_facts now;
+	if (!shown->held || !file_facts(shown->path, &now) || now.inode != shown->file.inode ||
+	    now.device != shown->file.device || now.bytes < shown->file.bytes)
+		return NULL;
+	return query_keep_ticks(shown->held->facts.section);
+}
+
 static int read_file(struct shown *shown, struct tm_error *err)
 {
 	struct held *held = tm_alloc(sizeof *held);
 	if (!held)
 		return tm_fail(err, -ENOMEM, "no memory for '%s'", shown->path);
+	struct tick_store *ticks = keep_ticks(shown);
 	held->facts.path = shown->path;
 	atomic_store(&held->users, 1);
 	pthread_mutex_init(&held->lock, NULL);
@@ -189,7 +203,8 @@ static int read_file(struct shown *shown, struct tm_error *err)
 	atomic_store(&shown->state, SHOWN_LOADING);
 	shown->file = (struct file_facts){0};
 	(void)file_facts(shown->path, &shown->file);
-	int code = load(shown, &held->facts, err);
+	int code = load(shown, &held->facts, ticks, err);
+	query_drop_ticks(ticks);
 	shown->read_ns = clock_steady_ns();
 	if (shown->watcher && shown->watcher->fn && atomic_load(&shown->total))
 		shown->watcher->fn(shown->watcher->ctx, shown->path, 1, 1);

@@ -175,7 +175,8 @@ void recording_run(struct recording *rec, uint64_t events)
 	REQUIRE(trace_writer_close(rec->writer, NULL) == 0);
 	struct tm_error err;
 	REQUIRE(trace_reader_open(rec->path, &rec->reader, &err) == 0);
-	if (!CHECK(query_open(rec->reader, NULL, &rec->section, &err) == 0)) {
+	const struct query_open_options options = {.tick_events = rec->tick_events};
+	if (!CHECK(query_open(rec->reader, &options, &rec->section, &err) == 0)) {
 		tap_note("%s", err.text);
 		tap_stop();
 	}

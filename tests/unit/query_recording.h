@@ -20,6 +20,7 @@ struct recording {
 	struct trace_writer *writer;
 	uint64_t births;
 	unsigned cut_each, seal_each;
+	uint32_t tick_events; /* of query_open() */
 	bool addresses;
 	bool no_failures; /* no realloc fails: then scans leave blocks of events out */
 	bool pauses;      /* now and then births are not recorded; ends are */

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/query_ticks.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "model/event_scan.h"
+
+/* A tick ends after so many events, or after this share of its block's time. */
+enum { SPANS = 32, PARTS_PER_THREAD = 4, PARTS_AHEAD_MAX = 128, ROOM_LEAST = 256 };
+
+/* Makes ticks; the making thread's own. */
+struct maker {
+	struct edges *edges;
+	uint32_t *row_of; /* by stack; what it says must be checked */
+	struct ticks *ticks;
+	size_t room, row_room;
+	struct tick *tick; /* the open one */
+	uint64_t tick_first, span_ns;
+	int64_t live_bytes; /* since its start */
+	int error;
+};
+
+/* ---- making ---- */
+
+static int begin_tick(struct maker *maker, const struct edge_event *event)
+{
+	struct ticks *ticks = maker->ticks;
+	if (ticks->count == maker->room) {
+		size_t room = maker->room ? 2 * maker->room : SPANS;
+		void *list = tm_grow_array(ticks->list, room, sizeof *ticks->list);
+		if (!list)
+			return -ENOMEM;
+		ticks->list = list;
+		maker->room = room;
+	}
+	maker->tick = &ticks->list[ticks->count++];
+	*maker->tick = (struct tick){.start_ns = event->time_ns,
+				     .end_ns = event->time_ns,
+				     .high_ns = event->time_ns,
+				     .first_row = (uint32_t)ticks->row_count};
+	maker->tick_first = event->ordinal;
+	maker->live_bytes = 0;
+	return 0;
+}
+
+static struct tick_row *row_at(struct maker *maker, uint32_t stack_id)
+{
+	struct ticks *ticks = maker->ticks;
+	if (stack_id >= maker->edges->section->stack_count)
+		stack_id = 0;
+	uint32_t at = maker->row_of[stack_id];
+	if (at >= maker->tick->first_row && at < ticks->row_count &&
+	    ticks->rows[at].stack_id == stack_id)
+		return &ticks->rows[at];
+	if (ticks->row_count == maker->row_room) {
+		size_t room = maker->row_room ? 2 * maker->row_room : ROOM_LEAST;
+		void *rows = tm_grow_array(ticks->rows, room, sizeof *ticks->rows);
+		if (!rows)
+			return NULL;
+		ticks->rows = rows;
+		maker->row_room = room;
+	}
+	maker->row_of[stack_id] = (uint32_t)ticks->row_count;
+	maker->tick->row_count++;
+	struct tick_row *row = &ticks->rows[ticks->row_count++];
+	*row = (struct tick_row){.stack_id = stack_id};
+	return row;
+}
+
+static void count(struct tick_row *row, const struct edge_event *event)
+{
+	switch (event->kind) {
+	case EDGE_BIRTH:
+		row->births++;
+		row->birth_bytes += event->size_bytes;
+		break;
+	case EDGE_END:
+		row->deaths++;
+		row->death_bytes += (int64_t)event->size_bytes;
+		row->temporary += event->is_temporary;
+		break;
+	case EDGE_RETURN:
+		row->deaths--;
+		row->death_bytes -= (int64_t)event->size_bytes;
+		break;
+	case EDGE_FAILED:
+		break;
+	}
+}
+
+/* Events of one moment are never parted. */
+static bool is_due(const struct maker *maker, const struct edge_event *event)
+{
+	uint64_t most = tick_store_events(maker->edges->section->ticks);
+	if (!maker->tick)
+		return true;
+	return event->time_ns > maker->tick->end_ns &&
+	       (event->ordinal - maker->tick_first >= most ||
+		event->time_ns - maker->tick->start_ns > maker->span_ns);
+}
+
+static void visit(void *ctx, const struct edge_event *event)
+{
+	struct maker *maker = ctx;
+	if (!maker->error && is_due(maker, event))
+		maker->error = begin_tick(maker, event);
+	if (maker->error)
+		return;
+	maker->tick->end_ns = event->time_ns;
+	if (event->kind == EDGE_FAILED)
+		return;
+	struct tick_row *row = row_at(maker, event->stack_id);
+	if (!row) {
+		maker->error = -ENOMEM;
+		return;
+	}
+	count(row, event);
+	maker->live_bytes +=
+		event->kind == EDGE_END ? -(int64_t)event->size_bytes : (int64_t)event->size_bytes;
+	if (maker->live_bytes < maker->tick->low_bytes)
+		maker->tick->low_bytes = maker->live_bytes;
+	if (maker->live_bytes > maker->tick->high_bytes) {
+		maker->tick->high_bytes = maker->live_bytes;
+		maker->tick->high_ns = event->time_ns;
+	}
+}
+
+static int make(struct maker *maker, size_t part, uint64_t first, uint64_t end,
+		struct ticks **ret_ticks)
+{
+	const struct query_section *s = maker->edges->section;
+	struct ticks *ticks = tm_alloc(sizeof *ticks);
+	if (!ticks)
+		return -ENOMEM;
+	ticks->first_event = first;
+	ticks->end_event = end;
+	maker->ticks = ticks;
+	maker->room = maker->row_room = 0;
+	maker->tick = NULL;
+	maker->error = 0;
+	maker->span_ns = (s->parts[part].end_ns - s->parts[part].start_ns) / SPANS;
+	int rc = edges_visit(maker->edges, first, end, visit, maker);
+	if (!rc)
+		rc = maker->error;
+	if (rc)
+		ticks_free(ticks);
+	else
+		*ret_ticks = ticks;
+	return rc;
+}
+
+static int maker_init(struct maker *maker, struct edges *edges)
+{
+	*maker = (struct maker){.edges = edges};
+	maker->row_of = tm_alloc_array(edges->section->stack_count + 1, sizeof *maker->row_of);
+	return maker->row_of ? 0 : -ENOMEM;
+}
+
+static void maker_done(struct maker *maker)
+{
+	tm_free(maker->row_of);
+}
+
+/* ---- several threads ahead ---- */
+
+struct ahead {
+	struct query_section *section;
+	_Atomic size_t next; /* part that a thread takes next */
+	size_t end;
+};
+
+/* What fails here is made again, and told, by the one that asks. */
+static void *work(void *ctx)
+{
+	struct ahead *ahead = ctx;
+	struct query_section *s = ahead->section;
+	struct tm_error err = {0};
+	struct edges edges;
+	struct maker maker;
+	size_t part;
+	edges_init(&edges, s, &err);
+	int rc = maker_init(&maker, &edges);
+	while (!rc && (part = atomic_fetch_add(&ahead->next, 1)) < ahead->end) {
+		uint64_t first = s->parts[part].first_event;
+		uint64_t end = first + s->parts[part].event_count;
+		const struct ticks *there = tick_store_take(s->ticks, first, end);
+		struct ticks *made;
+		if (!there && !(rc = make(&maker, part, first, end, &made))) {
+			if (edges.unread_events)
+				ticks_free(made);
+			else
+				there = tick_store_put(s->ticks, made);
+		}
+		if (there)
+			tick_store_give(s->ticks, there);
+		edges_done(&edges); /* its decoded events are not needed again */
+		edges_init(&edges, s, &err);
+	}
+	maker_done(&maker);
+	edges_done(&edges);
+	return NULL;
+}
+
+static size_t missing(struct query_section *s, size_t first, size_t end)
+{
+	size_t count = 0;
+	for (size_t i = first; i < end; i++) {
+		uint64_t event = s->parts[i].first_event;
+		const struct ticks *there =
+			tick_store_take(s->ticks, event, event + s->parts[i].event_count);
+		if (there)
+			tick_store_give(s->ticks, there);
+		else
+			count++;
+	}
+	return count;
+}
+
+/* Whole parts [first, end), by all cores, so that they are there when they are asked for. */
+static void make_ahead(struct query_section *s, size_t first, size_t end)
+{
+	struct ahead ahead = {.section = s, .end = end};
+	pthread_t helpers[EVENT_SCAN_THREADS_MAX];
+	size_t threads = event_scan_threads(s->threads), count = 0;
+	size_t wanted = end - first > PARTS_AHEAD_MAX ? 0 : missing(s, first, end);
+	if (threads > wanted / PARTS_PER_THREAD + 1)
+		threads = wanted / PARTS_PER_THREAD + 1;
+	if (threads < 2)
+		return;
+	atomic_init(&ahead.next, first);
+	while (count + 1 < threads && !pthread_create(&helpers[count], NULL, work, &ahead))
+		count++;
+	work(&ahead);
+	for (size_t i = 0; i < count; i++)
+		pthread_join(helpers[i], NULL);
+}
+
+/* ---- visiting ---- */
+
+struct walk {
+	struct maker maker;
+	uint64_t first, end;
+	tick_fn fn;
+	void *ctx;
+};
+
+static int tell(const struct walk *walk, const struct ticks *ticks)
+{
+	int rc = 0;
+	for (size_t i = 0; i < ticks->count && !rc; i++)
+		rc = walk->fn(walk->ctx, ticks, &ticks->list[i]);
+	return rc;
+}
+
+static int visit_part(struct walk *walk, size_t part)
+{
+	struct query_section *s = walk->maker.edges->section;
+	uint64_t begin = s->parts[part].first_event, stop = begin + s->parts[part].event_count;
+	uint64_t first = begin < walk->first ? walk->first : begin;
+	uint64_t end = stop > walk->end ? walk->end : stop;
+	bool whole = first == begin && end == stop;
+	uint64_t unread = walk->maker.edges->unread_events;
+	const struct ticks *there = whole ? tick_store_take(s->ticks, first, end) : NULL;
+	struct ticks *made = NULL;
+	int rc = there ? 0 : make(&walk->maker, part, first, end, &made);
+	if (!rc && made && whole && walk->maker.edges->unread_events == unread) {
+		there = tick_store_put(s->ticks, made);
+		made = NULL;
+	}
+	if (!rc)
+		rc = tell(walk, made ? made : there);
+	if (there)
+		tick_store_give(s->ticks, there);
+	ticks_free(made);
+	return rc;
+}
+
+int ticks_visit(struct edges *edges, uint64_t first, uint64_t end,
+		const struct query_progress *progress, tick_fn fn, void *ctx)
+{
+	struct query_section *s = edges->section;
+	struct walk walk = {.first = first, .end = end, .fn = fn, .ctx = ctx};
+	if (first >= end)
+		return 0;
+	size_t part = range_part_of_event(s, first), last = range_part_of_event(s, end);
+	size_t whole = part + (part < s->part_count && s->parts[part].first_event < first);
+	if (whole < last)
+		make_ahead(s, whole, last);
+	int rc = maker_init(&walk.maker, edges);
+	for (; part < s->part_count && s->parts[part].first_event < end && !rc; part++) {
+		rc = visit_part(&walk, part);
+		if (!rc)
+			rc = query_tell_progress(progress, s->parts[part].first_event,
+						 s->stored_events, edges->err);
+	}
+	maker_done(&walk.maker);
+	return rc;
+}
