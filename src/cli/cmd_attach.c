@@ -12,6 +12,7 @@
 #include "cli/args.h"
 #include "cli/attach_agent.h"
 #include "cli/attach_name.h"
+#include "cli/bounds.h"
 #include "cli/commands.h"
 #include "cli/run_lines.h"
 #include "cli/run_serve.h"
@@ -48,6 +49,7 @@ static const struct args_option options[] = {
 	{OPT_TIME_LIMIT, 't', "time-limit", "TIME", "leave after 30s, 5m, 2h"},
 	{OPT_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
 	 "store no more events when the file has 500M, 2G; figures go on"},
+	BOUNDS_OPTIONS,
 	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
 	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
 	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
@@ -124,7 +126,7 @@ static bool take_value(struct request *request, struct args *args, int id, const
 		request->page.listen = value;
 		return true;
 	default:
-		return false;
+		return bounds_take(&run->bounds, args, id, value);
 	}
 }
 
@@ -186,7 +188,7 @@ static bool parse(struct request *request, int argc, char **argv)
 		      stderr);
 		return false;
 	}
-	return true;
+	return bounds_check(&request->run.bounds, "attach");
 }
 
 /* ---- what it says ---- */

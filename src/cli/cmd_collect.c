@@ -78,7 +78,8 @@ int cmd_collect(int argc, char **argv)
 	close_others(follower.ready_fd);
 	fcntl(follower.ready_fd, F_SETFD, FD_CLOEXEC);
 	setsid();
-	if (!run_options_from_environment(&follower.options, "collect"))
+	if (!run_options_from_environment(&follower.options, "collect") ||
+	    !run_options_check(&follower.options))
 		return USAGE;
 	run->started = on_start;
 	run->ctx = &follower;

@@ -121,6 +121,12 @@ void run_lines_end(const struct collector_result *result, bool quiet)
 		put_warnings(&text, &result->traces[i]);
 	if (trace && !quiet && trace->named && trace->totals.events)
 		run_names_put(&text, trace->path);
+	if (result->pieces_deleted)
+		text_print(&text,
+			   "tidemark: note: %s older file%s of this recording deleted "
+			   "(--keep)\n",
+			   units_grouped(result->pieces_deleted).text,
+			   result->pieces_deleted == 1 ? " was" : "s were");
 	if (trace && !quiet) {
 		put_figures(&text, trace);
 		put_file(&text, trace, result->trace_count);

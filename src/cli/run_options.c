@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "cli/args.h"
+#include "cli/bounds.h"
 #include "wire/wire.h"
 
 enum {
@@ -46,6 +47,7 @@ static const struct args_option options[] = {
 	{OPT_DELAY, 'd', "delay", "TIME", "begin recording only after that time"},
 	{OPT_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
 	 "store no more events when the file has 500M, 2G; figures go on"},
+	BOUNDS_OPTIONS,
 	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
 	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
 	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
@@ -132,7 +134,7 @@ static bool take_value(struct run_options *request, struct args *args, int id, c
 		run->depth = (uint32_t)number;
 		return true;
 	default:
-		return false;
+		return bounds_take(&run->bounds, args, id, value);
 	}
 }
 
@@ -239,6 +241,11 @@ bool run_options_from_environment(struct run_options *request, const char *comma
 	return true;
 }
 
+bool run_options_check(const struct run_options *request)
+{
+	return bounds_check(&request->run.bounds, "run");
+}
+
 bool run_options_parse(struct run_options *request, int argc, char **argv)
 {
 	struct args args = {.command = "run",
@@ -260,5 +267,5 @@ bool run_options_parse(struct run_options *request, int argc, char **argv)
 		fputs("tidemark run: no program was named. Type 'tidemark help run'.\n", stderr);
 		return false;
 	}
-	return true;
+	return run_options_check(request);
 }

@@ -20,5 +20,7 @@ struct run_options {
  * message. Before run_options_parse(), which goes before it.
  */
 bool run_options_from_environment(struct run_options *request, const char *command);
+/* Options that need one another are both there; false after a message. Done by parse. */
+bool run_options_check(const struct run_options *request);
 bool run_options_parse(struct run_options *request, int argc, char **argv);
 void run_options_help(void);

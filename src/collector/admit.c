@@ -213,6 +213,8 @@ int admit_open_file(struct session *session, pid_t pid, const char *program,
 	struct output_facts facts = {.pid = pid,
 				     .program = program,
 				     .piece = next_piece(session, pid),
+				     .rotates = session->options->bounds.rotate_ns ||
+						session->options->bounds.rotate_bytes,
 				     .start_unix_ns = session->start_unix_ns};
 	return open_file(session, &facts, ret_recording, err);
 }

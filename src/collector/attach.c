@@ -133,7 +133,9 @@ static uint32_t wait_for_end(struct attached *attached)
 		read_signals(attached);
 		if (polls[2].revents)
 			command_serve(&attached->session);
+		rotate_tick(&attached->session);
 		session_harvest(&attached->session);
+		rotate_prune(&attached->session);
 		if (polls[1].revents || (attached->pidfd < 0 && kill(attached->pid, 0)))
 			return TRACE_END_EXIT;
 		if (!inject_is_same(attached->inject))

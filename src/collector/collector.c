@@ -184,6 +184,7 @@ static void fill_trace(const struct session_process *process, struct collector_t
 	trace->pid = process->pid;
 	trace->piece = process->piece;
 	trace->file_bytes = recording_bytes(process->recording);
+	recording_identity(process->recording, &trace->file_device, &trace->file_inode);
 	if (!section)
 		return;
 	const struct section_result *result = section_result(section);
@@ -236,6 +237,7 @@ void session_fill_result(struct session *session, struct collector_result *resul
 	result->wait_status = session->wait_status;
 	result->duration_ns = clock_steady_ns() - session->start_ns;
 	result->warning = session->warning;
+	result->pieces_deleted = session->pieces_deleted;
 	result->recorded = session->process_count + session->finished_count > 0;
 	result->traces = tm_alloc_array(session->process_count + session->finished_count + 1,
 					sizeof *result->traces);

@@ -36,6 +36,12 @@ enum collector_usr1 {
 	COLLECTOR_USR1_ROTATE, /* the recording goes on in a new file */
 };
 
+/* What keeps a recording of days small; 0: not asked for. */
+struct collector_bounds {
+	uint64_t rotate_ns, rotate_bytes; /* a new file after so long, or from that size on */
+	uint32_t keep;                    /* so many of its files stay */
+};
+
 struct collector_options {
 	char *const *argv;      /* program and arguments, NULL at the end; unless it runs already */
 	pid_t pid;              /* collector_attach(): the process */
@@ -50,6 +56,7 @@ struct collector_options {
 	uint64_t time_limit_ns; /* 0 = none */
 	uint64_t delay_ns;
 	uint64_t max_file_bytes; /* 0 = no limit */
+	struct collector_bounds bounds;
 	enum collector_usr1 on_usr1;
 	const struct plan_hooks *hooks; /* the user's own entry points; NULL none */
 	pid_t follow_pid;             /* collector_follow(): the program that started us; else 0 */
@@ -66,7 +73,8 @@ struct collector_trace {
 	pid_t pid;
 	uint32_t piece; /* which file of this process, from 1 */
 	uint64_t file_bytes;
-	struct model_totals totals; /* of the last image */
+	uint64_t file_device, file_inode; /* so that no other file is taken for it */
+	struct model_totals totals;       /* of the last image */
 	struct trace_end end;
 	uint64_t bad_events;
 	unsigned name_warnings;  /* files that could not be used for names */
@@ -85,6 +93,7 @@ struct collector_result {
 	uint64_t duration_ns;
 	struct collector_trace *traces; /* largest first */
 	size_t trace_count;
+	uint64_t pieces_deleted; /* as --keep wants it */
 	struct tm_error warning; /* code 0: none; something the user should know */
 };
 

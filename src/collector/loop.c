@@ -138,6 +138,9 @@ static int run_timers(struct session *session)
 			next = limit < next ? limit : next;
 		}
 	}
+	uint64_t look = rotate_tick(session);
+	if (look < next - now)
+		next = now + look;
 	return next > now ? (int)((next - now + 999999) / 1000000) : 0;
 }
 
@@ -252,6 +255,7 @@ void loop_run(struct session *session)
 			end_first(session);
 		}
 		session_harvest(session);
+		rotate_prune(session);
 		if (session->dormant.fd >= 0 && !session->process_count)
 			session->ended |= !dormant_read(&session->dormant);
 	}

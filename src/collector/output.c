@@ -99,6 +99,31 @@ static bool is_folder(const char *path)
 	return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
+/* "dir/a.tide", 2 -> "dir/a.2.tide"; without a suffix the number comes last. */
+static int numbered(const char *path, unsigned number, char **ret_path)
+{
+	struct text text = {0};
+	const char *name = last_part(path);
+	const char *dot = strrchr(name, '.');
+	if (!dot || dot == name)
+		dot = name + strlen(name);
+	text_put_bytes(&text, path, (size_t)(dot - path));
+	text_print(&text, ".%u%s", number, dot);
+	int error = text_take(&text, ret_path);
+	text_done(&text);
+	return error;
+}
+
+static bool has_piece(const char *pattern)
+{
+	for (; *pattern; pattern++)
+		if (*pattern == '%' && *++pattern == 'i')
+			return true;
+		else if (!*pattern)
+			break;
+	return false;
+}
+
 int output_path(const char *pattern, const struct output_facts *facts, char **ret_path,
 		struct tm_error *err)
 {
@@ -113,9 +138,17 @@ int output_path(const char *pattern, const struct output_facts *facts, char **re
 			put_default(&text, facts);
 		}
 	}
-	int error = text_take(&text, ret_path);
+	char *path = NULL;
+	int error;
+	if (facts->rotates && !has_piece(pattern ? pattern : ""))
+		error = numbered(text_string(&text), facts->piece ? facts->piece : 1, &path);
+	else
+		error = text_take(&text, &path);
 	text_done(&text);
-	return error ? tm_fail(err, error, "out of memory for a file name") : 0;
+	if (error)
+		return tm_fail(err, error, "out of memory for a file name");
+	*ret_path = path;
+	return 0;
 }
 
 static int make_parents(const char *path)
@@ -129,21 +162,6 @@ static int make_parents(const char *path)
 	folder[slash - path] = '\0';
 	int error = io_make_folders(folder);
 	tm_free(folder);
-	return error;
-}
-
-/* "dir/a.tide", 2 -> "dir/a.2.tide"; without a suffix the number comes last. */
-static int numbered(const char *path, unsigned number, char **ret_path)
-{
-	struct text text = {0};
-	const char *name = last_part(path);
-	const char *dot = strrchr(name, '.');
-	if (!dot || dot == name)
-		dot = name + strlen(name);
-	text_put_bytes(&text, path, (size_t)(dot - path));
-	text_print(&text, ".%u%s", number, dot);
-	int error = text_take(&text, ret_path);
-	text_done(&text);
 	return error;
 }
 

@@ -12,6 +12,7 @@ struct output_facts {
 	pid_t pid;
 	const char *program;    /* path or name; its last part is used */
 	uint32_t piece;         /* for %i: from 1 */
+	bool rotates;           /* more pieces will come: a name without %i gets the number, too */
 	uint64_t start_unix_ns; /* for %t, as local time: 20260131-235959 */
 };
 

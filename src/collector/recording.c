@@ -12,12 +12,13 @@
 
 struct recording {
 	char *path;
-	struct trace_writer *writer; /* of the thread */
+	struct trace_writer *writer; /* of the thread; NULL once it is being closed: under lock */
 	pthread_t thread;
 	bool finished;     /* the thread is joined */
 	_Atomic bool done; /* the thread has closed the file */
 	uint64_t bytes;    /* once finished */
-	int error;         /* the thread's: valid once it is done */
+	uint64_t device, inode;
+	int error; /* the thread's: valid once it is done */
 	struct tm_error why;
 	pthread_mutex_t lock; /* for the queue below */
 	pthread_cond_t changed;
@@ -42,7 +43,11 @@ static struct section *next_section(struct recording *recording)
 static void close_file(struct recording *recording)
 {
 	struct tm_error why = {0};
-	int error = trace_writer_close(recording->writer, &why);
+	pthread_mutex_lock(&recording->lock); /* who asks for its size must not meet its end */
+	struct trace_writer *writer = recording->writer;
+	recording->writer = NULL;
+	pthread_mutex_unlock(&recording->lock);
+	int error = trace_writer_close(writer, &why);
 	if (error) {
 		recording->error = error;
 		recording->why = why;
@@ -82,6 +87,11 @@ int recording_new(const struct recording_options *options, struct recording **re
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
 	}
 	recording->path = path;
+	struct stat facts;
+	if (!fstat(options->fd, &facts)) {
+		recording->device = facts.st_dev;
+		recording->inode = facts.st_ino;
+	}
 	struct trace_writer_options writer = {.addresses = options->addresses,
 					      .max_bytes = options->max_bytes};
 	int error = trace_writer_open(options->fd, &writer, &recording->writer, err);
@@ -150,7 +160,6 @@ int recording_finish(struct recording *recording, struct tm_error *err)
 		struct stat facts;
 		recording_close(recording);
 		pthread_join(recording->thread, NULL);
-		recording->writer = NULL;
 		recording->finished = true;
 		if (stat(recording->path, &facts) == 0)
 			recording->bytes = (uint64_t)facts.st_size;
@@ -178,6 +187,23 @@ int recording_rename(struct recording *recording, const char *path)
 	tm_free(recording->path);
 	recording->path = copy;
 	return 0;
+}
+
+uint64_t recording_written(const struct recording *recording)
+{
+	struct recording *unlocked = (struct recording *)recording;
+	pthread_mutex_lock(&unlocked->lock);
+	uint64_t bytes =
+		recording->writer ? trace_writer_bytes(recording->writer) : recording->bytes;
+	pthread_mutex_unlock(&unlocked->lock);
+	return bytes;
+}
+
+void recording_identity(const struct recording *recording, uint64_t *ret_device,
+			uint64_t *ret_inode)
+{
+	*ret_device = recording->device;
+	*ret_inode = recording->inode;
 }
 
 uint64_t recording_bytes(const struct recording *recording)

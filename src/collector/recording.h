@@ -38,6 +38,11 @@ int recording_finish(struct recording *recording, struct tm_error *err);
 /* Where the file is; changes when it is renamed. */
 const char *recording_path(const struct recording *recording);
 TM_MUST_CHECK int recording_rename(struct recording *recording, const char *path);
+/* Bytes of the file so far. Thread-safe. */
+uint64_t recording_written(const struct recording *recording);
+/* Which file it is, whatever its name. */
+void recording_identity(const struct recording *recording, uint64_t *ret_device,
+			uint64_t *ret_inode);
 /* Bytes of the file, after recording_finish(). */
 uint64_t recording_bytes(const struct recording *recording);
 /* It takes no more images (it was stopped, or a limit was reached). */

@@ -58,6 +58,7 @@ struct session {
 	size_t process_count, process_room;
 	struct collector_trace *finished; /* of replaced entries, which are gone */
 	size_t finished_count;
+	uint64_t pieces_deleted;
 	struct recording *first_recording; /* open, waiting for the first image; then NULL */
 	bool recording_allowed;            /* until the time limit */
 	bool recording_now;                /* the delay is over */
@@ -106,6 +107,13 @@ void command_usr1(struct session *session);
 void command_stop(struct session_process *process, const char *note);
 /* Of entries that are done with: what is to be told at the end; their memory is given back. */
 void session_harvest(struct session *session);
+
+/* ---- rotate.c ---- */
+
+/* Begins new pieces where that is due. Nanoseconds until it must look again; UINT64_MAX: never. */
+uint64_t rotate_tick(struct session *session);
+/* Deletes the pieces that are more than are to be kept; after session_harvest(). */
+void rotate_prune(struct session *session);
 
 /* ---- signals.c ---- */
 

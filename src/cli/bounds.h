@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What keeps a recording of days small, as 'run' and 'attach' take it from their command lines. */
+#pragma once
+
+#include "cli/args.h"
+#include "collector/collector.h"
+
+#include <stdbool.h>
+
+enum bounds_option { BOUNDS_ROTATE = 200, BOUNDS_KEEP, BOUNDS_END };
+
+/* Rows for a table of options. */
+#define BOUNDS_OPTIONS                                                                     \
+	{BOUNDS_ROTATE, 0, "rotate", "WHEN",                                               \
+	 "go on in a new file after 30m, 2h, or when one has 500M, 1G; %i is its number"}, \
+	{                                                                                  \
+		BOUNDS_KEEP, 0, "keep", "N",                                               \
+			"with --rotate: keep the last N files, delete "                    \
+			"older ones of this recording"                                     \
+	}
+
+/* One of them; false after a message on standard error. */
+bool bounds_take(struct collector_bounds *bounds, const struct args *args, int id,
+		 const char *value);
+/* All that was said fits together; false after a message. */
+bool bounds_check(const struct collector_bounds *bounds, const char *command);

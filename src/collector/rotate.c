@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rotation by time or size, and deleting old pieces. A piece is deleted only
+ * when it is whole, when as many newer ones as are to be kept are open or whole,
+ * and when its name still leads to the very file that was written.
+ */
+#include "collector/session.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#define LEAST_AGE_NS 1000000000ull /* of a piece: what lives at its start may fill it at once */
+#define LOOK_NS      200000000ull  /* at sizes */
+
+static bool is_due(const struct session *session, const struct session_process *process,
+		   uint64_t *ret_left_ns)
+{
+	const struct collector_bounds *bounds = &session->options->bounds;
+	const struct section *section =
+		process->alive && process->recording ? recording_section(process->recording) : NULL;
+	struct section_figures figures;
+	if (!section || section_state(section) == WIRE_OFF || section_state(section) == WIRE_IDLE)
+		return false;
+	section_figures(section, &figures);
+	if (bounds->rotate_bytes) {
+		*ret_left_ns = LOOK_NS;
+		return figures.age_ns >= LEAST_AGE_NS &&
+		       recording_written(process->recording) >= bounds->rotate_bytes;
+	}
+	*ret_left_ns = figures.age_ns < bounds->rotate_ns ? bounds->rotate_ns - figures.age_ns : 0;
+	return *ret_left_ns == 0;
+}
+
+uint64_t rotate_tick(struct session *session)
+{
+	const struct collector_bounds *bounds = &session->options->bounds;
+	uint64_t least_ns = UINT64_MAX;
+	if (!bounds->rotate_ns && !bounds->rotate_bytes)
+		return least_ns;
+	/* Those that come with a rotation are behind `count`. */
+	size_t count = session->process_count;
+	for (size_t i = 0; i < count; i++) {
+		struct session_process *process = &session->processes[i];
+		struct tm_error err = {0};
+		uint64_t left_ns = UINT64_MAX;
+		bool due = is_due(session, process, &left_ns);
+		if (due && admit_rotate(session, process, &err) && !session->warning.code)
+			session->warning = err;
+		if (due || left_ns < LOOK_NS)
+			left_ns = LOOK_NS;
+		least_ns = left_ns < least_ns ? left_ns : least_ns;
+	}
+	return least_ns;
+}
+
+/* ---- deleting ---- */
+
+static bool is_ours(const struct collector_trace *trace)
+{
+	struct stat facts;
+	return lstat(trace->path, &facts) == 0 && S_ISREG(facts.st_mode) &&
+	       (uint64_t)facts.st_dev == trace->file_device &&
+	       (uint64_t)facts.st_ino == trace->file_inode;
+}
+
+/* The number of the piece that is being written; 0: none, and then nothing is deleted. */
+static uint32_t newest_piece(const struct session *session, pid_t pid)
+{
+	for (size_t i = 0; i < session->process_count; i++)
+		if (session->processes[i].pid == pid && session->processes[i].alive)
+			return session->processes[i].piece;
+	return 0;
+}
+
+void rotate_prune(struct session *session)
+{
+	uint32_t keep = session->options->bounds.keep;
+	for (size_t i = 0; keep && i < session->finished_count; i++) {
+		struct collector_trace *trace = &session->finished[i];
+		uint32_t newest = newest_piece(session, trace->pid);
+		if (newest < keep || trace->piece > newest - keep)
+			continue;
+		if (trace->path && is_ours(trace) && !unlink(trace->path))
+			session->pieces_deleted++;
+		tm_free(trace->path);
+		tm_free(trace->program);
+		session->finished_count--;
+		memmove(trace, trace + 1, (session->finished_count - i) * sizeof *trace);
+		i--;
+	}
+}
