@@ -149,7 +149,7 @@ static void json_section(struct json *json, const struct facts *facts, size_t se
 	json_u64(json, "start_unix_ns", meta ? meta->start_unix_ns : 0);
 	json_bool(json, "addresses", meta && meta->addresses);
 	json_bool(json, "free_stacks", meta && meta->free_stacks);
-	json_string(json, "end", view_end_name(end ? end->cause : TRACE_END_UNKNOWN));
+	json_string(json, "end", view_end_name(end ? end : &(struct trace_end){0}));
 	json_u64(json, "duration_ns", duration_ns(facts));
 	json_u64(json, "events", facts->events);
 	json_u64(json, "event_blocks", facts->event_blocks);

@@ -210,12 +210,13 @@ const char *report_live_words(const struct report *report)
 		return "live at the end of the range";
 	if (cause == TRACE_END_DETACHED)
 		return "live at detach";
-	if ((report_is_attached(report) && cause != TRACE_END_UNKNOWN) ||
-	    cause == TRACE_END_STOPPED || cause == TRACE_END_AGENT_OFF ||
-	    cause == TRACE_END_DISK_FULL || cause == TRACE_END_ROTATED)
-		return "live at the end of the recording";
-	if (cause == TRACE_END_UNKNOWN || cause == TRACE_END_UNSAID)
+	if (cause == TRACE_END_UNKNOWN || cause == TRACE_END_UNSAID ||
+	    cause == TRACE_END_COLLECTOR_LOST)
 		return "live at the last event";
+	if (report_is_attached(report) || cause == TRACE_END_STOPPED ||
+	    cause == TRACE_END_AGENT_OFF || cause == TRACE_END_DISK_FULL ||
+	    cause == TRACE_END_DISK_ERROR || cause == TRACE_END_ROTATED)
+		return "live at the end of the recording";
 	return "unfreed";
 }
 

@@ -2,6 +2,7 @@
 #include "cli/report_totals.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +82,8 @@ void report_end_sentence(const struct trace_end *end, char *out, size_t out_byte
 		snprintf(out, out_bytes, "the program ended with exit status %d", end->status);
 		return;
 	case TRACE_END_SIGNAL:
-		snprintf(out, out_bytes, "the program was ended by signal %d (%s)", number,
+		snprintf(out, out_bytes, "the program was %s by signal %d (%s)",
+			 number == SIGKILL ? "killed" : "ended", number,
 			 number ? strsignal(number) : "unknown");
 		return;
 	case TRACE_END_EXEC:
@@ -109,11 +111,19 @@ void report_end_sentence(const struct trace_end *end, char *out, size_t out_byte
 	case TRACE_END_UNSAID:
 		snprintf(out, out_bytes, "the file does not say how the program ended");
 		return;
+	case TRACE_END_COLLECTOR_LOST:
+		snprintf(
+			out, out_bytes,
+			"the recorder was lost: it was killed, or this is a copy of a file that it "
+			"was writing");
+		return;
+	case TRACE_END_DISK_ERROR:
+		snprintf(out, out_bytes, "the disk failed");
+		return;
 	case TRACE_END_UNKNOWN:
 		break;
 	}
-	snprintf(out, out_bytes,
-		 "not known: the file has no end (still written, or the recorder was killed)");
+	snprintf(out, out_bytes, "not known: the file has no end yet, it is still being written");
 }
 
 /* What an imported file does not say is not shown as 0. True: it was said so. */

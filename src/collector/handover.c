@@ -25,7 +25,7 @@ void section_rotate(struct section *section, struct section *next)
 	struct timespec deadline;
 	section->heir = next;
 	section_end(section, &(struct section_ending){.cause = TRACE_END_ROTATED});
-	clock_gettime(CLOCK_REALTIME, &deadline);
+	clock_gettime(CLOCK_MONOTONIC, &deadline); /* as section->given was made */
 	deadline.tv_sec += PATIENCE_S;
 	pthread_mutex_lock(&next->lock);
 	while (!next->was_given)

@@ -40,7 +40,11 @@ static int fill_texts(struct section *section, const struct section_options *opt
 	section->options.command = section->command;
 	section->start_unix_ns = clock_wall_ns();
 	pthread_mutex_init(&section->lock, NULL);
-	pthread_cond_init(&section->given, NULL);
+	pthread_condattr_t steady; /* a wait must not depend on somebody's setting of the clock */
+	pthread_condattr_init(&steady);
+	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+	pthread_cond_init(&section->given, &steady);
+	pthread_condattr_destroy(&steady);
 	return section->program && section->command && section->folder ? 0 : -ENOMEM;
 }
 
@@ -219,6 +223,8 @@ static const char *choose_note(const struct section *section, const struct trace
 {
 	if (why_off(end->off_reason))
 		return why_off(end->off_reason);
+	if (end->cause == TRACE_END_DISK_ERROR)
+		return "The disk failed: what came after is not in the file.";
 	if (end->cause == TRACE_END_DISK_FULL)
 		return "The disk was full: what came after is not in the file.";
 	if (end->events_not_stored)
@@ -230,6 +236,15 @@ static const char *choose_note(const struct section *section, const struct trace
 		return "The program executed another one, which was not recorded: it is static or "
 		       "privileged, or in a network namespace of its own.";
 	return "";
+}
+
+/* The writer keeps its first error; asking costs nothing. */
+static void blame_disk(struct trace_end *end, int error)
+{
+	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG)
+		end->cause = TRACE_END_DISK_FULL;
+	else if (error == -EIO || error == -ETIMEDOUT)
+		end->cause = TRACE_END_DISK_ERROR;
 }
 
 static void fill_end(struct section *section, struct trace_writer *writer)
@@ -269,9 +284,8 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	};
 	if (off_reason != WIRE_OFF_NONE && off_reason != WIRE_OFF_STOPPED)
 		result->end.cause = TRACE_END_AGENT_OFF;
-	/* The writer keeps its first error; asking costs nothing. */
-	else if (trace_writer_tick(writer) == -ENOSPC)
-		result->end.cause = TRACE_END_DISK_FULL;
+	else
+		blame_disk(&result->end, trace_writer_tick(writer));
 	const char *note = choose_note(section, &result->end), *unhooked = section->extra.unhooked;
 	snprintf(result->end.note, sizeof result->end.note, "%s%s%s%s", note,
 		 *note && *unhooked ? " " : "", unhooked, *unhooked ? "." : "");

@@ -68,8 +68,9 @@ static int check_piece(const struct merge_part *before, const struct merge_part 
 		return tm_fail(err, -EINVAL, "piece %u of process %u is given twice: leave one out",
 			       number, part->meta->pid);
 	/* Only what was cut goes on; what ended otherwise has another program behind it. */
-	bool goes_on =
-		before->end->cause == TRACE_END_ROTATED || before->end->cause == TRACE_END_UNKNOWN;
+	uint32_t cause = before->end->cause;
+	bool goes_on = cause == TRACE_END_ROTATED || cause == TRACE_END_UNKNOWN ||
+		       cause == TRACE_END_COLLECTOR_LOST;
 	if (part->meta->piece != number + 1 || !goes_on)
 		return tm_fail(
 			err, -ENODATA,

@@ -192,7 +192,7 @@ static int write_end(struct work *k)
 	struct trace_end end = *k->end;
 	char note[sizeof end.note];
 	uint64_t missing = k->promised - k->readable, never = end.events_not_stored;
-	k->done.no_end = end.cause == TRACE_END_UNKNOWN;
+	k->done.no_end = end.cause == TRACE_END_UNKNOWN || end.cause == TRACE_END_COLLECTOR_LOST;
 	if (k->copy.last_ns > end.duration_ns)
 		end.duration_ns = k->copy.last_ns;
 	/* Those after the last slice are lost; those before it are in the figures. */

@@ -5,6 +5,7 @@
 #include "sql/tables.h"
 #include "sql/vtab.h"
 #include "sql/words.h"
+#include "views/to_json.h"
 
 enum { NAME, VALUE };
 
@@ -87,7 +88,7 @@ static const char *text_of(const struct sql *sql, enum fact fact)
 		[HOST] = meta->host,
 		[SOURCE] = meta->source,
 		[TOOL_VERSION] = meta->tool_version,
-		[END_CAUSE] = words_end_cause(sql->input.end->cause),
+		[END_CAUSE] = view_end_name(sql->input.end),
 	};
 	return texts[fact];
 }

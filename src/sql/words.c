@@ -45,16 +45,3 @@ const char *words_map_op(unsigned op)
 	};
 	return WORD(words, op);
 }
-
-const char *words_end_cause(unsigned cause)
-{
-	static const char *const words[] = {
-		[TRACE_END_UNKNOWN] = "unknown",     [TRACE_END_EXIT] = "exit",
-		[TRACE_END_SIGNAL] = "signal",       [TRACE_END_EXEC] = "exec",
-		[TRACE_END_DETACHED] = "detached",   [TRACE_END_STOPPED] = "stopped",
-		[TRACE_END_AGENT_OFF] = "agent_off", [TRACE_END_OOM] = "out_of_memory",
-		[TRACE_END_DISK_FULL] = "disk_full", [TRACE_END_ROTATED] = "rotated",
-		[TRACE_END_UNSAID] = "unsaid",
-	};
-	return WORD(words, cause);
-}

@@ -8,4 +8,3 @@
 const char *words_op(unsigned op);
 const char *words_api(unsigned api);
 const char *words_map_op(unsigned op);
-const char *words_end_cause(unsigned cause);

@@ -41,9 +41,11 @@ int trace_reader_meta(struct trace_reader *r, const struct trace_meta **ret, str
 int reader_load_end(struct trace_reader *r, struct tm_error *err)
 {
 	struct bytes raw = {0};
-	r->end = (struct trace_end){.cause = TRACE_END_UNKNOWN};
+	bool has_end = section_count(&r->section, FORMAT_END) > 0;
+	bool lost = !has_end && !source_is_written(&r->source);
+	r->end = (struct trace_end){.cause = lost ? TRACE_END_COLLECTOR_LOST : TRACE_END_UNKNOWN};
 	int rc = 0;
-	if (section_count(&r->section, FORMAT_END) > 0)
+	if (has_end)
 		rc = load_single(r, FORMAT_END, &raw, err);
 	if (rc == 0 && raw.used > 0 &&
 	    !rows_get_end(span_of(raw.data, raw.used), &r->texts, &r->end))

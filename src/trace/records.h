@@ -289,7 +289,7 @@ struct trace_meta {
 };
 
 enum trace_end_cause {
-	TRACE_END_UNKNOWN = 0, /* no end: still written, or the collector was killed */
+	TRACE_END_UNKNOWN = 0, /* no end so far: it is still being written */
 	TRACE_END_EXIT = 1,    /* status = exit status */
 	TRACE_END_SIGNAL = 2,  /* status = signal number */
 	TRACE_END_EXEC = 3,
@@ -300,6 +300,9 @@ enum trace_end_cause {
 	TRACE_END_DISK_FULL = 8,
 	TRACE_END_ROTATED = 9, /* goes on in the next piece */
 	TRACE_END_UNSAID = 10, /* an imported file that does not say */
+	/* No end, and nobody writes it: the recorder was killed. Found out by readers. */
+	TRACE_END_COLLECTOR_LOST = 11,
+	TRACE_END_DISK_ERROR = 12, /* the disk took no more, and it was not full */
 };
 struct trace_end {
 	uint32_t cause;

@@ -4,8 +4,8 @@
  * sealed blocks, the journal. What it shares: the queue under the lock, and a
  * few numbers as atomics.
  *
- * A full disk or a size limit of the system ends the events, keeps the last
- * whole block, gives the journal's room back and still tries to write the END.
+ * A full or failing disk or a size limit of the system ends the events, keeps the
+ * last whole block, gives the journal's room back and still tries to write the END.
  */
 #include "trace/sink.h"
 
@@ -17,6 +17,7 @@
 #include "trace/journal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -77,9 +78,10 @@ static void set_error(struct sink *s, int code)
 	atomic_store(&s->events_stopped, true);
 }
 
-static bool is_full(int code)
+/* The disk refused; a small block may still fit, or a device come back. */
+static bool may_try_again(int code)
 {
-	return code == -ENOSPC || code == -EDQUOT || code == -EFBIG;
+	return code == -ENOSPC || code == -EDQUOT || code == -EFBIG || code == -EIO;
 }
 
 /* Count the events of a batch: all, or those that were left out when it was packed. */
@@ -179,7 +181,7 @@ static bool has_end(const struct sink_batch *batch)
 static bool write_batch(struct sink *s, struct sink_batch *batch)
 {
 	int error = sink_error(s);
-	if (error < 0 && !(is_full(error) && has_end(batch)))
+	if (error < 0 && !(may_try_again(error) && has_end(batch)))
 		return false;
 	s->packed.used = 0;
 	for (size_t i = 0; i < batch->count; i++)
@@ -229,7 +231,7 @@ static int write_index(struct sink *s)
 static void finish(struct sink *s)
 {
 	int error = sink_error(s);
-	if (error < 0 && !is_full(error))
+	if (error < 0 && !may_try_again(error))
 		return;
 	int rc = write_index(s);
 	if (rc < 0)
@@ -342,6 +344,16 @@ static int write_file_header(struct sink *s)
 	return io_pwrite(s->fd, &header, sizeof header, 0);
 }
 
+/*
+ * A record lock says that somebody writes: readers of a file without an end tell by it whether one
+ * will come (source_is_written). Unlike other locks it does not live on in forked processes.
+ */
+static void hold(int fd)
+{
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	(void)fcntl(fd, F_SETLK, &whole); /* where there are no locks nobody can tell */
+}
+
 /* The thread takes no signal: a file size limit then shows as an error, not as SIGXFSZ. */
 static int start_thread(struct sink *s)
 {
@@ -384,6 +396,7 @@ int sink_open(int fd, const struct trace_writer_options *options, struct sink **
 		return tm_fail(err, -ENOMEM, "There is no memory to write a trace");
 	}
 	s->fd = s->journal.fd = fd;
+	hold(fd);
 	s->max_bytes = options->max_bytes;
 	s->queue_blocks = options->queue_blocks ? options->queue_blocks : SINK_QUEUE_BLOCKS;
 	init_locks(s);

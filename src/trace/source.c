@@ -49,6 +49,12 @@ int source_open(struct source *s, const char *path, struct tm_error *err)
 	return rc;
 }
 
+bool source_is_written(const struct source *s)
+{
+	struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+	return fcntl(s->fd, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
 void source_close(struct source *s)
 {
 	if (s->fd >= 0)

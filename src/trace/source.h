@@ -26,6 +26,8 @@ struct source {
 /* Opens, checks the file header. */
 TM_MUST_CHECK int source_open(struct source *s, const char *path, struct tm_error *err);
 void source_close(struct source *s);
+/* Does another process write it? The writer holds a lock on it, which ends with its process. */
+bool source_is_written(const struct source *s);
 
 /* Exactly these bytes, or an error that says where. */
 TM_MUST_CHECK int source_read(struct source *s, void *data, size_t bytes, uint64_t offset,

@@ -137,7 +137,7 @@ bool trace_reader_usage(const struct trace_reader *r, size_t index, struct trace
  */
 TM_MUST_CHECK int trace_reader_meta(struct trace_reader *r, const struct trace_meta **ret,
 				    struct tm_error *err);
-/* The cause is TRACE_END_UNKNOWN if there is no end. */
+/* If there is no end the cause is TRACE_END_UNKNOWN or TRACE_END_COLLECTOR_LOST. */
 TM_MUST_CHECK int trace_reader_end(struct trace_reader *r, const struct trace_end **ret,
 				   struct tm_error *err);
 /* [0] is the empty stack. */

@@ -2,6 +2,7 @@
 #include "views/to_json.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -9,17 +10,26 @@
 #include "symbols/kinds.h"
 #include "views/origin.h"
 
-const char *view_end_name(uint32_t cause)
+const char *view_end_name(const struct trace_end *end)
 {
 	static const char *const names[] = {
-		[TRACE_END_UNKNOWN] = "unknown",     [TRACE_END_EXIT] = "exit",
-		[TRACE_END_SIGNAL] = "signal",       [TRACE_END_EXEC] = "exec",
-		[TRACE_END_DETACHED] = "detached",   [TRACE_END_STOPPED] = "stopped",
-		[TRACE_END_AGENT_OFF] = "agent_off", [TRACE_END_OOM] = "oom",
-		[TRACE_END_DISK_FULL] = "disk_full", [TRACE_END_ROTATED] = "rotated",
+		[TRACE_END_UNKNOWN] = "unknown",
+		[TRACE_END_EXIT] = "exit",
+		[TRACE_END_SIGNAL] = "signal",
+		[TRACE_END_EXEC] = "exec",
+		[TRACE_END_DETACHED] = "detached",
+		[TRACE_END_STOPPED] = "stopped",
+		[TRACE_END_AGENT_OFF] = "agent_off",
+		[TRACE_END_OOM] = "oom",
+		[TRACE_END_DISK_FULL] = "disk_full",
+		[TRACE_END_ROTATED] = "rotated",
 		[TRACE_END_UNSAID] = "unsaid",
+		[TRACE_END_COLLECTOR_LOST] = "collector_lost",
+		[TRACE_END_DISK_ERROR] = "disk_error",
 	};
-	return cause < sizeof names / sizeof names[0] ? names[cause] : "unknown";
+	if (end->cause == TRACE_END_SIGNAL && end->status == SIGKILL)
+		return "killed";
+	return end->cause < sizeof names / sizeof names[0] ? names[end->cause] : "unknown";
 }
 
 int view_end_signal(const struct trace_end *end)
@@ -122,7 +132,7 @@ void view_json_run(struct json *json, const struct view_input *input,
 	put_start_time(json, input->meta->start_unix_ns);
 	json_u64(json, "duration_ns", end_ns ? end_ns : totals->duration_ns);
 	put_text(json, "mode", input->meta->mode);
-	json_string(json, "end", view_end_name(input->end->cause));
+	json_string(json, "end", view_end_name(input->end));
 	put_known(json, "exit_status", ended, (uint64_t)status);
 	put_known(json, "signal", signal_number > 0, (uint64_t)signal_number);
 	json_u64(json, "threads", input->thread_count);

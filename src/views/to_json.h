@@ -34,8 +34,8 @@ void view_json_moments(struct json *json, const struct query_section *section, u
 /* As an object, or null. */
 void view_json_rss(struct json *json, const char *key, const struct view_rss *rss);
 
-/* "exit", "signal", ...; never NULL. */
-const char *view_end_name(uint32_t cause);
+/* "exit", "signal", "killed" ...; never NULL. */
+const char *view_end_name(const struct trace_end *end);
 /* The signal that ended the program, or 0. */
 int view_end_signal(const struct trace_end *end);
 /* As a shell would see it; false: it did not end, or nobody knows. */

@@ -316,8 +316,12 @@ static void endings(void)
 		int32_t status;
 		const char *sentence, *name, *exit_status;
 	} ends[] = {
-		{TRACE_END_SIGNAL, 9, "ended by signal 9", "\"end\": \"signal\"",
+		{TRACE_END_SIGNAL, 9, "killed by signal 9", "\"end\": \"killed\"",
 		 "\"exit_status\": 137"},
+		{TRACE_END_SIGNAL, 15, "ended by signal 15", "\"end\": \"signal\"",
+		 "\"exit_status\": 143"},
+		{TRACE_END_DISK_ERROR, 0, "the disk failed", "\"end\": \"disk_error\"",
+		 "\"exit_status\": null"},
 		{TRACE_END_OOM, 9, "want of memory", "\"end\": \"oom\"", "\"exit_status\": 137"},
 		{TRACE_END_EXEC, 0, "exec", "\"end\": \"exec\"", "\"exit_status\": null"},
 		{TRACE_END_STOPPED, 0, "reached its limit", "\"end\": \"stopped\"",

@@ -91,10 +91,11 @@ function facts(s: Summary): Array<[string, string, boolean]> {
 }
 
 function ending(s: Summary): string {
-	if (!s.complete && s.end === "unknown") return "still recording, or cut off";
+	if (!s.complete && s.end === "unknown") return "still recording";
 	if (s.end === "exit") return `exit ${s.exit_status ?? "?"}`;
 	if (s.end === "signal") return `signal ${s.signal}`;
-	return s.end.replace("_", " ");
+	if (s.end === "oom") return "killed: out of memory";
+	return s.end.replaceAll("_", " ");
 }
 
 function drawTabs(): void {

@@ -392,7 +392,7 @@ def wake_killed(t):
         t.equal("attach's status", process.wait(t.seconds), 0)
         t.tool("list")
         t.equal("stale page", page_of(pid).exists(), False)
-    figures(t, t.report(t.folder / "d1.tide"), allocations=30, end="signal")
+    figures(t, t.report(t.folder / "d1.tide"), allocations=30, end="killed")
 
 
 @case("dormant/rotate", "SIGUSR1 to the tidemark of an attach begins a new file")

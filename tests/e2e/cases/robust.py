@@ -42,7 +42,7 @@ def collector_killed(t):
         watch.send(b"x")
         watch.wait_for("done\n")
     report = t.report(None, "--by", "function")
-    t.equal("end", report["end"], "unknown")
+    t.equal("end", report["end"], "collector_lost")
     rows = {row["function"]: row["self"]["allocations"] for row in report["functions"]}
     t.equal("first_malloc(): allocations", rows.get("first_malloc"), 1000)
 
@@ -190,7 +190,7 @@ def read_little_killed(t):
         # The events after the last slice are read besides: 262,144 at most, whatever the size.
         most = READ_SHARE * size + 8 * 262144
         t.expect(0 < read < most, f"{read} of {size} bytes read ({read / size:.1%})")
-        t.equal("end", t.report()["end"], "unknown")
+        t.equal("end", t.report()["end"], "collector_lost")
 
 
 def head(path):
@@ -220,7 +220,7 @@ def killed_once(t, number):
 def judge_killed(t, number, path, trace):
     report = t.report(trace, "--by", "function")
     t.equal(f"run {number}: lost_events", report["lost_events"], 0)
-    t.equal(f"run {number}: end", report["end"], "signal")
+    t.equal(f"run {number}: end", report["end"], "killed")
     rows = {row["function"]: row["self"] for row in report["functions"]}
     page = pathlib.Path(path).read_bytes()
     for thread in range(3):
