@@ -133,9 +133,10 @@ static inline void count_move(struct digest *d, const struct trace_event *event,
 	row->bytes[is_birth] += size_bytes;
 	row->temporary += temporary & (op == TRACE_FREE);
 	d->births += is_birth;
-	d->live_blocks += is_birth ? 1 : -1;
-	d->live_bytes += is_birth ? (int64_t)size_bytes : -(int64_t)size_bytes;
-	*last_block = is_birth ? event->block_id + 1 : 0;
+	int64_t sign = 2 * (int64_t)is_birth - 1;
+	d->live_blocks += sign;
+	d->live_bytes += sign * (int64_t)size_bytes;
+	*last_block = (event->block_id + 1) * is_birth;
 	if (d->live_bytes > d->max_bytes) {
 		d->max_bytes = d->live_bytes;
 		d->max_blocks = d->live_blocks;

@@ -148,9 +148,15 @@ static bool decode_runs(struct decode *d, size_t first, size_t end, size_t count
 		if (d->time_run == 0 && !next_time(d, count - i))
 			return false;
 		size_t part = d->time_run < end - i ? (size_t)d->time_run : end - i;
+		size_t after = i + part;
 		d->time_run -= part;
-		for (; part > 0; part--)
-			d->events[i++].time_ns = d->time_ns;
+		/* Runs are short and as good as random: rather write too many than jump often. */
+		for (; i + 4 <= end && i < after; i += 4)
+			for (size_t k = 0; k < 4; k++)
+				d->events[i + k].time_ns = d->time_ns;
+		for (; i < after; i++)
+			d->events[i].time_ns = d->time_ns;
+		i = after;
 	}
 	for (size_t i = first; i < end;) {
 		if (d->thread_run == 0 && !next_thread(d, count - i))
