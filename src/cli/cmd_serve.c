@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/foreign.h"
@@ -30,6 +31,9 @@ enum {
 	OPT_EDITOR,
 	OPT_SAVE,
 	OPT_METRICS_ONLY,
+	OPT_PUSH,
+	OPT_PUSH_INTERVAL,
+	OPT_PUSH_ONLY,
 	OPT_RECORDER,
 	OPT_HELP,
 };
@@ -50,8 +54,12 @@ static const struct args_option options[] = {
 	 "keep --source-map, --source-dir and --editor for the next times"},
 	{OPT_METRICS_ONLY, 0, "metrics-only", NULL,
 	 "answer nothing but /metrics, which Prometheus reads"},
+	{OPT_PUSH, 0, "push", "URL",
+	 "send a profile (pprof) of what is being recorded to URL, again and again"},
+	{OPT_PUSH_INTERVAL, 0, "push-interval", "TIME", "how often; 60s if not given"},
+	{OPT_PUSH_ONLY, 0, "push-only", NULL, "listen nowhere"},
 	{OPT_RECORDER, 0, "recorder", "PID",
-	 "the process that records: /metrics tells its CPU time and memory"},
+	 "the process that records: its CPU time, memory and further files are told, too"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
@@ -63,7 +71,9 @@ struct request {
 	struct settings given; /* on the command line */
 	struct settings kept;  /* in the settings file */
 	const char *listen, *token, *allow_host;
-	bool open, save, metrics_only, help;
+	const char *push;
+	uint64_t push_interval_ns;
+	bool open, save, metrics_only, push_only, help;
 	uint64_t recorder; /* pid; 0 = none */
 };
 
@@ -114,6 +124,29 @@ static bool take_path(struct request *request, const char *path)
 	return true;
 }
 
+static bool take_interval(struct request *request, const char *value)
+{
+	struct tm_error err = {0};
+	if (!units_parse_duration(value, &request->push_interval_ns, &err))
+		return true;
+	fprintf(stderr, "tidemark serve: %s\n", err.text);
+	return false;
+}
+
+/* What makes sense only together. */
+static bool is_consistent(const struct request *request)
+{
+	if ((request->push_only || request->push_interval_ns) && !request->push)
+		fputs("tidemark serve: nothing says where profiles go: add --push URL.\n", stderr);
+	else if (request->push_only && request->metrics_only)
+		fputs("tidemark serve: '--push-only' listens nowhere, '--metrics-only' does: "
+		      "which?\n",
+		      stderr);
+	else
+		return true;
+	return false;
+}
+
 static bool parse(struct args *args, struct request *request)
 {
 	const char *value = NULL;
@@ -157,6 +190,16 @@ static bool parse(struct args *args, struct request *request)
 		case OPT_METRICS_ONLY:
 			request->metrics_only = true;
 			break;
+		case OPT_PUSH:
+			request->push = value;
+			break;
+		case OPT_PUSH_INTERVAL:
+			if (!take_interval(request, value))
+				return false;
+			break;
+		case OPT_PUSH_ONLY:
+			request->push_only = true;
+			break;
 		case OPT_RECORDER:
 			if (!args_number(args, "--recorder", value, INT32_MAX, &request->recorder))
 				return false;
@@ -168,7 +211,7 @@ static bool parse(struct args *args, struct request *request)
 	}
 	if (!request->path_count)
 		request->paths[request->path_count++] = ".";
-	return true;
+	return is_consistent(request);
 }
 
 static bool has_display(void)
@@ -195,13 +238,15 @@ static void print_address(const struct server *server, const struct request *req
 {
 	const char *address = server_address(server);
 	size_t count = server_trace_count(server);
-	bool open = request->open;
+	bool open = request->open && !request->push_only;
+	if (request->push)
+		printf("tidemark: pushing profiles to %s\n", request->push);
 	if (request->metrics_only)
 		printf("tidemark: figures for Prometheus at %.*smetrics%s\n",
 		       (int)strcspn(address, "?"), address, address + strcspn(address, "?"));
-	else
+	else if (!request->push_only)
 		printf("tidemark: %zu %s at %s\n", count, count == 1 ? "trace" : "traces", address);
-	if (getenv("SSH_CONNECTION")) {
+	if (getenv("SSH_CONNECTION") && !request->push_only) {
 		char host[256] = "HOST";
 		gethostname(host, sizeof host - 1);
 		printf("tidemark: from your own machine: ssh -L %u:127.0.0.1:%u %s, then open it "
@@ -226,6 +271,12 @@ static bool find_usage(void *ctx, uint64_t *ret_cpu_ns, uint64_t *ret_bytes)
 {
 	const uint64_t *pid = ctx;
 	return recorder_usage(*pid, ret_cpu_ns, ret_bytes);
+}
+
+static void find_recordings(void *ctx, server_recording_fn fn, void *fn_ctx)
+{
+	const uint64_t *pid = ctx;
+	recorder_recordings(*pid, fn, fn_ctx);
 }
 
 /* The line on the terminal; files may be read by several threads. */
@@ -315,7 +366,11 @@ static int serve(struct request *request)
 		.progress = tell_progress,
 		.progress_ctx = &reading,
 		.metrics_only = request->metrics_only,
+		.push_only = request->push_only,
+		.push_url = request->push,
+		.push_interval_ns = request->push_interval_ns,
 		.recorder = request->recorder ? find_usage : NULL,
+		.recordings = request->recorder ? find_recordings : NULL,
 		.recorder_ctx = (void *)(uintptr_t)&request->recorder,
 		.log = log_line,
 	};

@@ -8,11 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
 
-enum { OPEN_MAX = 8 }; /* traces kept open; of more, the ones that were asked least lately go */
+enum {
+	OPEN_MAX = 8, /* traces kept open; of more, the ones that were asked least lately go */
+	/* A recording writes its journal many times a second: a file that rested so long ended. */
+	RESTS_SECONDS = 10,
+};
 
 struct entry {
 	char id[CATALOG_ID_CHARS + 1];
@@ -226,6 +231,20 @@ struct catalog *catalog_free(struct catalog *catalog)
 	return tm_free(catalog);
 }
 
+bool catalog_add(struct catalog *catalog, const char *path, char ret_id[CATALOG_ID_CHARS + 1])
+{
+	struct stat status;
+	pthread_mutex_lock(&catalog->lock);
+	struct entry *entry = find_path(catalog, path);
+	if (!entry && !stat(path, &status) && S_ISREG(status.st_mode) &&
+	    !add(catalog, path, &status))
+		entry = find_path(catalog, path);
+	if (entry)
+		memcpy(ret_id, entry->id, sizeof entry->id);
+	pthread_mutex_unlock(&catalog->lock);
+	return entry != NULL;
+}
+
 static void look_again(struct catalog *catalog)
 {
 	for (size_t i = 0; i < catalog->count; i++) {
@@ -280,6 +299,25 @@ bool catalog_entry(struct catalog *catalog, size_t index, struct catalog_entry *
 	}
 	pthread_mutex_unlock(&catalog->lock);
 	return found;
+}
+
+size_t catalog_recent(struct catalog *catalog, char (*ret_ids)[CATALOG_ID_CHARS + 1], size_t room)
+{
+	struct timespec now;
+	size_t count = 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	pthread_mutex_lock(&catalog->lock);
+	look_again(catalog);
+	for (size_t i = 0; i < catalog->count && count < room; i++) {
+		const struct entry *entry = catalog->entries[i];
+		/* The newest come first. */
+		if (count && now.tv_sec - entry->changed_ns / 1000000000 > RESTS_SECONDS)
+			break;
+		if (entry->is_there)
+			memcpy(ret_ids[count++], entry->id, sizeof entry->id);
+	}
+	pthread_mutex_unlock(&catalog->lock);
+	return count;
 }
 
 /* Closes the trace that was asked least lately when too many are open; one in use stays. */

@@ -27,6 +27,8 @@ void catalog_watch(struct catalog *catalog, struct shown_watcher watcher);
 /* Reading stops, of all that are being read. Any thread. */
 void catalog_cancel(struct catalog *catalog);
 struct catalog *catalog_free(struct catalog *catalog);
+/* The id of a file, by its real path; one more if it was not known. False: it is none. */
+bool catalog_add(struct catalog *catalog, const char *path, char ret_id[CATALOG_ID_CHARS + 1]);
 
 /* Looks into the folders again. Returns how many traces there are. */
 size_t catalog_refresh(struct catalog *catalog);
@@ -40,6 +42,12 @@ struct catalog_entry {
 };
 /* Number `index`, the one that was changed last first. False at the end. */
 bool catalog_entry(struct catalog *catalog, size_t index, struct catalog_entry *ret_entry);
+
+/*
+ * The ids of those that are being written, as far as their files tell, the newest
+ * first; and of the newest if none is. Looks into the folders again. At most `room`.
+ */
+size_t catalog_recent(struct catalog *catalog, char (*ret_ids)[CATALOG_ID_CHARS + 1], size_t room);
 
 /*
  * The trace of an id, or of "last": read if it was not, brought up to date if it

@@ -4,16 +4,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "server/push.h"
 #include "views/views.h"
 
-enum {
-	TRACES_MAX = 16,
-	SITES = 10,
-	/* A recording writes its journal many times a second: a file that rested so long ended. */
-	RESTS_SECONDS = 10,
-};
+enum { TRACES_MAX = 16, SITES = 10 };
 
 /* What is said of one trace; the facts are entered and locked one after the other. */
 struct told {
@@ -21,7 +16,8 @@ struct told {
 	struct model_totals totals;
 	struct trace_end end;
 	struct trace_sample sample; /* the last */
-	bool complete, sampled;
+	uint64_t lost_events;
+	bool complete, sampled, knows_lost;
 	struct text sites; /* whole lines of tidemark_site_live_bytes */
 };
 
@@ -111,26 +107,65 @@ static bool tell(struct told *told, struct catalog *catalog, const char *id)
 	return true;
 }
 
+/* What the recorder itself says of its files. */
+struct followed {
+	struct catalog *catalog;
+	char ids[TRACES_MAX][CATALOG_ID_CHARS + 1];
+	uint64_t lost_events[TRACES_MAX];
+	size_t count;
+};
+
+static void take_recording(void *ctx, const struct server_recording *recording)
+{
+	struct followed *followed = ctx;
+	if (followed->count == TRACES_MAX ||
+	    !catalog_add(followed->catalog, recording->path, followed->ids[followed->count]))
+		return;
+	followed->lost_events[followed->count++] = recording->lost_events;
+}
+
+static void follow(const struct metrics *metrics, struct followed *followed)
+{
+	*followed = (struct followed){.catalog = metrics->catalog};
+	if (metrics->recordings)
+		metrics->recordings(metrics->recorder_ctx, take_recording, followed);
+}
+
+void metrics_follow(const struct metrics *metrics)
+{
+	struct followed followed;
+	follow(metrics, &followed);
+}
+
+/* At the end the trace knows; before that only who writes it. */
+static void tell_lost(struct told *told, const struct followed *followed, const char *id)
+{
+	told->lost_events = told->end.lost_events;
+	told->knows_lost = told->complete;
+	for (size_t i = 0; i < followed->count && !told->complete; i++)
+		if (!strcmp(followed->ids[i], id)) {
+			told->lost_events = followed->lost_events[i];
+			told->knows_lost = true;
+		}
+}
+
 /* Of those being written, or the newest. */
 static size_t tell_all(const struct metrics *metrics, struct told *told)
 {
-	struct catalog_entry entry;
-	struct timespec now;
+	char ids[TRACES_MAX][CATALOG_ID_CHARS + 1];
+	struct followed followed;
 	size_t count = 0;
-	clock_gettime(CLOCK_REALTIME, &now);
-	catalog_refresh(metrics->catalog);
-	for (size_t i = 0; count < TRACES_MAX && catalog_entry(metrics->catalog, i, &entry); i++) {
-		int64_t rests_s = now.tv_sec - entry.changed_unix_ns / 1000000000;
-		if (i > 0 && rests_s > RESTS_SECONDS)
-			break; /* the newest come first */
-		if (!tell(&told[count], metrics->catalog, entry.id))
+	follow(metrics, &followed);
+	size_t found = catalog_recent(metrics->catalog, ids, TRACES_MAX);
+	for (size_t i = 0; i < found; i++) {
+		if (!tell(&told[count], metrics->catalog, ids[i]))
 			continue;
 		if (i > 0 && told[count].complete) {
 			text_done(&told[count].labels);
 			text_done(&told[count].sites);
 			continue;
 		}
-		count++;
+		tell_lost(&told[count++], &followed, ids[i]);
 	}
 	return count;
 }
@@ -140,7 +175,7 @@ static size_t tell_all(const struct metrics *metrics, struct told *told)
 struct family {
 	const char *name, *type, *help;
 	uint64_t (*value)(const struct told *told);
-	bool needs_sample, needs_end;
+	bool needs_sample, needs_lost;
 };
 
 #define FROM(what, expression)                        \
@@ -159,7 +194,7 @@ FROM(mapped_bytes, totals.mapped_bytes)
 FROM(rss_bytes, sample.rss_bytes)
 FROM(agent_bytes, sample.agent_bytes)
 FROM(cgroup_bytes, sample.cgroup_bytes)
-FROM(lost_events, end.lost_events)
+FROM(lost_events, lost_events)
 FROM(is_complete, complete)
 
 static uint64_t is_recording(const struct told *told)
@@ -184,8 +219,8 @@ static const struct family families[] = {
 	 true, 0},
 	{"agent_bytes", "gauge", "Resident memory of the agent in the program, about.", agent_bytes,
 	 true, 0},
-	{"lost_events_total", "counter", "Events lost; known when the recording has ended.",
-	 lost_events, 0, true},
+	{"lost_events_total", "counter",
+	 "Events lost; known from the process that records, or at the end.", lost_events, 0, true},
 };
 
 static void put_head(struct text *out, const char *name, const char *type, const char *help)
@@ -199,7 +234,7 @@ static void put_family(struct text *out, const struct family *family, const stru
 	put_head(out, family->name, family->type, family->help);
 	for (size_t i = 0; i < count; i++) {
 		if ((family->needs_sample && !told[i].sampled) ||
-		    (family->needs_end && !told[i].complete))
+		    (family->needs_lost && !told[i].knows_lost))
 			continue;
 		text_print(out, "tidemark_%s{%s} %" PRIu64 "\n", family->name,
 			   text_string(&told[i].labels), family->value(&told[i]));
@@ -217,6 +252,31 @@ static void put_recorder(struct text *out, const struct metrics *metrics)
 	text_print(out, "tidemark_recorder_resident_bytes %" PRIu64 "\n", bytes);
 }
 
+static void put_push(struct text *out, const struct push *push)
+{
+	struct push_figures figures;
+	if (!push)
+		return;
+	push_figures(push, &figures);
+	const struct {
+		const char *name, *type, *help;
+		uint64_t value;
+	} list[] = {
+		{"push_sent_total", "counter", "Profiles that were pushed.", figures.sent},
+		{"push_failures_total", "counter", "Times that pushing failed, and was repeated.",
+		 figures.failures},
+		{"push_dropped_total", "counter", "Profiles that found no room or time.",
+		 figures.dropped},
+		{"push_refused_total", "counter", "Profiles that the receiver did not want.",
+		 figures.refused},
+		{"push_waiting", "gauge", "Profiles that wait to be pushed.", figures.waiting},
+	};
+	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+		put_head(out, list[i].name, list[i].type, list[i].help);
+		text_print(out, "tidemark_%s %" PRIu64 "\n", list[i].name, list[i].value);
+	}
+}
+
 void metrics_answer(const struct metrics *metrics, struct answer *answer)
 {
 	struct told told[TRACES_MAX];
@@ -232,6 +292,7 @@ void metrics_answer(const struct metrics *metrics, struct answer *answer)
 		text_done(&told[i].sites);
 	}
 	put_recorder(out, metrics);
+	put_push(out, metrics->push);
 	if (text_error(out))
 		answer_fail(answer, 503, "There is no memory for this answer now.");
 }

@@ -4,6 +4,7 @@
 
 #include "server/answer.h"
 #include "server/catalog.h"
+#include "server/server.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,11 +12,21 @@
 /* CPU time and memory of the process that records. False: not known now. Any thread. */
 typedef bool (*metrics_recorder_fn)(void *ctx, uint64_t *ret_cpu_ns, uint64_t *ret_bytes);
 
+/* What it writes now. Any thread. */
+typedef void (*metrics_recordings_fn)(void *ctx, server_recording_fn fn, void *fn_ctx);
+
+struct push;
+
 struct metrics {
 	struct catalog *catalog;
-	metrics_recorder_fn recorder; /* NULL = not known */
+	metrics_recorder_fn recorder;     /* NULL = not known */
+	metrics_recordings_fn recordings; /* NULL = not known */
 	void *recorder_ctx;
+	const struct push *push; /* NULL = none */
 };
+
+/* The recorder may be at its next file: it becomes one of the catalog's. Any thread. */
+void metrics_follow(const struct metrics *metrics);
 
 /*
  * Of each trace that is being written, and of the newest if none is; old ones

@@ -10,6 +10,7 @@
 #include "server/catalog.h"
 #include "server/http.h"
 #include "server/listen.h"
+#include "server/push.h"
 #include "server/sources.h"
 
 enum { PORTS_DEFAULT = 20 };
@@ -17,7 +18,9 @@ enum { PORTS_DEFAULT = 20 };
 struct server {
 	struct catalog *catalog;
 	struct http *http;
+	struct push *push;
 	struct sources sources;
+	struct metrics metrics;
 	uint16_t port;
 	char address[160];
 };
@@ -57,32 +60,41 @@ static void write_address(struct server *server, const struct listen_address *li
 		 guard->has_token ? "?token=" : "", guard->has_token ? guard->token : "");
 }
 
-static int start(struct server *server, const struct server_options *options, struct tm_error *err)
+/* What the recorder writes now may be a new file. */
+static void look_for_new(void *ctx)
 {
-	struct listen_address listen;
-	struct guard guard = {0};
+	const struct server *server = ctx;
+	metrics_follow(&server->metrics);
+}
+
+static int start_push(struct server *server, const struct server_options *options,
+		      struct tm_error *err)
+{
+	const struct push_options push = {.catalog = server->catalog,
+					  .url = options->push_url,
+					  .interval_ns = options->push_interval_ns,
+					  .before = look_for_new,
+					  .before_ctx = server,
+					  .log = options->log,
+					  .log_ctx = options->log_ctx};
+	int code = options->push_url ? push_start(&push, &server->push, err) : 0;
+	server->metrics.push = server->push;
+	return code;
+}
+
+static int start_http(struct server *server, const struct server_options *options,
+		      struct listen_address *listen, const struct guard *guard,
+		      struct tm_error *err)
+{
 	int fd;
-	int code = listen_parse(options->listen ? options->listen : "127.0.0.1:8080", &listen, err);
-	if (!code)
-		code = make_guard(options, &listen, &guard, err);
-	if (!code)
-		code = catalog_new(options->paths, options->names, options->path_count,
-				   &server->catalog, err);
-	if (!code)
-		catalog_watch(server->catalog,
-			      (struct shown_watcher){options->progress, options->progress_ctx});
-	if (!code)
-		code = listen_open(&listen, options->ports ? options->ports : PORTS_DEFAULT, &fd,
-				   err);
+	int code = listen_open(listen, options->ports ? options->ports : PORTS_DEFAULT, &fd, err);
 	if (code)
 		return code;
 	const struct http_options http = {.listen_fd = fd,
-					  .guard = &guard,
+					  .guard = guard,
 					  .catalog = server->catalog,
 					  .sources = &server->sources,
-					  .metrics = {.catalog = server->catalog,
-						      .recorder = options->recorder,
-						      .recorder_ctx = options->recorder_ctx},
+					  .metrics = server->metrics,
 					  .metrics_only = options->metrics_only,
 					  .log = options->log,
 					  .log_ctx = options->log_ctx};
@@ -91,9 +103,33 @@ static int start(struct server *server, const struct server_options *options, st
 					   .folders = options->source_folders,
 					   .folder_count = options->source_folder_count,
 					   .editor = options->editor};
-	server->port = listen.port;
-	write_address(server, &listen, &guard);
+	server->port = listen->port;
+	write_address(server, listen, guard);
 	return http_start(&http, &server->http, err);
+}
+
+static int start(struct server *server, const struct server_options *options, struct tm_error *err)
+{
+	struct listen_address listen;
+	struct guard guard = {0};
+	int code = listen_parse(options->listen ? options->listen : "127.0.0.1:8080", &listen, err);
+	if (!code)
+		code = make_guard(options, &listen, &guard, err);
+	if (!code)
+		code = catalog_new(options->paths, options->names, options->path_count,
+				   &server->catalog, err);
+	if (code)
+		return code;
+	catalog_watch(server->catalog,
+		      (struct shown_watcher){options->progress, options->progress_ctx});
+	server->metrics = (struct metrics){.catalog = server->catalog,
+					   .recorder = options->recorder,
+					   .recordings = options->recordings,
+					   .recorder_ctx = options->recorder_ctx};
+	code = start_push(server, options, err);
+	if (!code && !options->push_only)
+		code = start_http(server, options, &listen, &guard, err);
+	return code;
 }
 
 int server_start(const struct server_options *options, struct server **ret_server,
@@ -115,9 +151,10 @@ struct server *server_stop(struct server *server)
 {
 	if (!server)
 		return NULL;
-	if (server->catalog)
+	if (server->catalog && !server->push)
 		catalog_cancel(server->catalog);
 	http_stop(server->http);
+	push_stop(server->push); /* after those who ask how it goes */
 	catalog_free(server->catalog);
 	return tm_free(server);
 }

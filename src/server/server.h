@@ -19,6 +19,13 @@
 
 struct server;
 
+/* A trace that is being written, as its recorder says. */
+struct server_recording {
+	const char *path; /* real and absolute */
+	uint64_t lost_events;
+};
+typedef void (*server_recording_fn)(void *ctx, const struct server_recording *recording);
+
 struct server_options {
 	const char *const *paths; /* trace files and folders; borrowed during server_start() */
 	const char *const *names; /* what to call them where the path says nothing; NULL = none */
@@ -38,10 +45,16 @@ struct server_options {
 	void (*progress)(void *ctx, const char *path, uint64_t done_events, uint64_t total_events);
 	void *progress_ctx;
 	bool metrics_only; /* answers nothing but /metrics */
+	bool push_only;    /* does not listen at all */
 	/* CPU time and memory of the process that records, for /metrics; NULL = not known. Any
 	 * thread. */
 	bool (*recorder)(void *ctx, uint64_t *ret_cpu_ns, uint64_t *ret_bytes);
+	/* What it is writing now: these are traces, too. NULL = not known. Any thread. */
+	void (*recordings)(void *ctx, server_recording_fn fn, void *fn_ctx);
 	void *recorder_ctx;
+	/* Where profiles are sent, and how often (push.h); NULL = nowhere. */
+	const char *push_url;
+	uint64_t push_interval_ns; /* 0 = a minute */
 	/* One line per request that failed on our side; NULL = silent. Any thread. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
@@ -50,11 +63,14 @@ struct server_options {
 /*
  * Listens and answers in threads of its own until server_stop(). Traces are
  * opened when they are first asked for. -EADDRINUSE: all ports are busy;
- * -EINVAL: `listen` makes no sense; -ENOENT: a path does not exist.
+ * -EINVAL: `listen` or `push_url` makes no sense; -ENOENT: a path does not exist.
  */
 TM_MUST_CHECK int server_start(const struct server_options *options, struct server **ret_server,
 			       struct tm_error *err);
-/* Waits for requests that are being answered, a second at most. Accepts NULL; returns NULL. */
+/*
+ * Waits for requests that are being answered, a second at most; and some seconds for
+ * the last profile to be pushed. Accepts NULL; returns NULL.
+ */
 struct server *server_stop(struct server *server);
 
 /*
@@ -66,7 +82,7 @@ typedef int (*server_write_fn)(void *ctx, const void *data, size_t bytes);
 TM_MUST_CHECK int server_save_page(const char *trace_path, const char *name, server_write_fn write,
 				   void *ctx, struct tm_error *err);
 
-/* "http://127.0.0.1:8080/", with the token where one is needed. Borrowed. */
+/* "http://127.0.0.1:8080/", with the token where one is needed; "" with push_only. Borrowed. */
 const char *server_address(const struct server *server);
 uint16_t server_port(const struct server *server);
 /* How many traces it knows. */
