@@ -12,6 +12,7 @@
 #include "cli/args.h"
 #include "cli/attach_agent.h"
 #include "cli/attach_name.h"
+#include "cli/background.h"
 #include "cli/bounds.h"
 #include "cli/commands.h"
 #include "cli/run_lines.h"
@@ -35,6 +36,11 @@ enum {
 	OPT_EMBED_SOURCE,
 	OPT_SERVE,
 	OPT_LISTEN,
+	OPT_METRICS,
+	OPT_PUSH,
+	OPT_PUSH_INTERVAL,
+	OPT_DAEMON,
+	OPT_LOG,
 	OPT_HOOK,
 	OPT_DRY_RUN,
 	OPT_HELP,
@@ -59,6 +65,12 @@ static const struct args_option options[] = {
 	{OPT_SERVE, 0, "serve", NULL,
 	 "show the page of the recording while it runs, and after, until Ctrl-C"},
 	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
+	{OPT_METRICS, 0, "metrics", "ADDRESS:PORT",
+	 "figures for Prometheus at http://ADDRESS:PORT/metrics meanwhile"},
+	{OPT_PUSH, 0, "push", "URL", "send a profile (pprof) to URL again and again meanwhile"},
+	{OPT_PUSH_INTERVAL, 0, "push-interval", "TIME", "how often; 60s if not given"},
+	{OPT_DAEMON, 0, "daemon", NULL, "go on in the background once it is recorded"},
+	{OPT_LOG, 0, "log", "FILE", "with --daemon: what tidemark prints"},
 	{OPT_HOOK, 0, "hook", "FUNCTIONS",
 	 "also record an allocator of the program's own (see 'help run'); may be repeated"},
 	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would be done, and do nothing"},
@@ -69,11 +81,12 @@ enum { OPTION_COUNT = sizeof options / sizeof options[0], USAGE = 2, FAILED = 1 
 
 struct request {
 	struct collector_options run;
-	struct run_serve page;
-	const char *whom;
+	struct run_servers servers;
+	struct background background;
+	const char *whom, *log;
 	const struct inject *inject;
 	struct plan_hooks hooks;
-	bool quiet, serve, help, dry_run;
+	bool quiet, daemon, help, dry_run;
 };
 
 static void print_help(void)
@@ -122,8 +135,20 @@ static bool take_value(struct request *request, struct args *args, int id, const
 	case OPT_HOOK:
 		return plan_hooks_add(&request->hooks, value, &err) ? complain(&err) : true;
 	case OPT_LISTEN:
-		request->serve = true;
-		request->page.listen = value;
+		request->servers.page.wanted = true;
+		request->servers.page.listen = value;
+		return true;
+	case OPT_METRICS:
+		run_servers_metrics(&request->servers, value);
+		return true;
+	case OPT_PUSH:
+		run_servers_push(&request->servers, value);
+		return true;
+	case OPT_PUSH_INTERVAL:
+		request->servers.metrics.push_interval = value;
+		return true;
+	case OPT_LOG:
+		request->log = value;
 		return true;
 	default:
 		return bounds_take(&run->bounds, args, id, value);
@@ -161,7 +186,10 @@ static bool take_option(struct request *request, struct args *args, int id, cons
 		run->embed_source = true;
 		break;
 	case OPT_SERVE:
-		request->serve = true;
+		request->servers.page.wanted = true;
+		break;
+	case OPT_DAEMON:
+		request->daemon = true;
 		break;
 	case OPT_DRY_RUN:
 		request->dry_run = true;
@@ -188,16 +216,46 @@ static bool parse(struct request *request, int argc, char **argv)
 		      stderr);
 		return false;
 	}
-	return bounds_check(&request->run.bounds, "attach");
+	if (!request->help && request->log && !request->daemon) {
+		fputs("tidemark attach: '--log' is for --daemon: else redirect the output.\n",
+		      stderr);
+		return false;
+	}
+	return request->help || (bounds_check(&request->run.bounds, "attach") &&
+				 run_servers_check(&request->servers, "attach"));
 }
 
 /* ---- what it says ---- */
 
-static void say(struct text *text)
+static void say(FILE *to, struct text *text)
 {
-	fwrite(text_string(text), 1, text->length, stderr);
-	fflush(stderr);
+	fwrite(text_string(text), 1, text->length, to);
+	fflush(to);
 	text_done(text);
+}
+
+static int fail(struct request *request, const struct tm_error *err)
+{
+	fprintf(request->background.front, "tidemark attach: %s\n", err->text);
+	background_leave(&request->background, FAILED);
+	return FAILED;
+}
+
+/* It is recorded: the page, how it ends, and from here on in the background. */
+static void go_on(struct request *request, const char *path, const char *how_it_ends)
+{
+	FILE *front = request->background.front;
+	if (!request->quiet)
+		run_lines_begin(front, path);
+	run_servers_start(&request->servers, path, request->quiet, front);
+	if (request->daemon && !request->quiet)
+		fprintf(front,
+			"tidemark: recorded in the background by tidemark %d; 'tidemark detach %d' "
+			"ends it\n",
+			(int)getpid(), (int)request->run.pid);
+	else if (!request->servers.page.wanted && !request->quiet)
+		fputs(how_it_ends, front);
+	background_leave(&request->background, 0);
 }
 
 static void on_start(void *ctx, const char *path)
@@ -213,13 +271,9 @@ static void on_start(void *ctx, const char *path)
 			   units_duration(facts->enter_pause_ns).text);
 		if (*inject_unhooked(request->inject))
 			text_print(&text, "tidemark: note: %s\n", inject_unhooked(request->inject));
-		say(&text);
-		run_lines_begin(NULL, path);
+		say(request->background.front, &text);
 	}
-	if (request->serve)
-		run_serve_start(&request->page, path);
-	else if (!request->quiet)
-		fputs("tidemark: Ctrl-C leaves the process, which goes on\n", stderr);
+	go_on(request, path, "tidemark: Ctrl-C leaves the process, which goes on\n");
 }
 
 /* Per thread, as measured: a stop, its registers, its stack, letting it go. */
@@ -263,15 +317,11 @@ static int describe(const struct inject *inject)
 static void on_woken(void *ctx, const char *path)
 {
 	struct request *request = ctx;
-	if (!request->quiet) {
-		fprintf(stderr, "tidemark: process %d is recorded from its next allocation on\n",
+	if (!request->quiet)
+		fprintf(request->background.front,
+			"tidemark: process %d is recorded from its next allocation on\n",
 			(int)request->run.pid);
-		run_lines_begin(NULL, path);
-	}
-	if (request->serve)
-		run_serve_start(&request->page, path);
-	else if (!request->quiet)
-		fputs("tidemark: Ctrl-C ends the recording; the process goes on\n", stderr);
+	go_on(request, path, "tidemark: Ctrl-C ends the recording; the process goes on\n");
 }
 
 static int wake(struct request *request)
@@ -285,17 +335,16 @@ static int wake(struct request *request)
 		       (int)request->run.pid);
 		return 0;
 	}
-	request->page.quiet = request->quiet;
+	if (request->daemon && background_enter(&request->background, request->log, &err))
+		return fail(request, &err);
 	request->run.started = on_woken;
 	request->run.ctx = request;
 	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
-	if (collector_wake(&request->run, &result, &err)) {
-		complain(&err);
-		return FAILED;
-	}
+	if (collector_wake(&request->run, &result, &err))
+		return fail(request, &err);
 	run_lines_end(&result, request->quiet);
 	collector_result_done(&result);
-	run_serve_wait(&request->page);
+	run_servers_wait(&request->servers);
 	return 0;
 }
 
@@ -304,33 +353,30 @@ static int record(struct request *request, struct inject *inject)
 	struct collector_result result;
 	struct tm_error err = {0};
 	request->inject = inject;
-	request->page.quiet = request->quiet;
 	request->run.started = on_start;
 	request->run.ctx = request;
 	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
 	int error = collector_attach(&request->run, inject, &result, &err);
 	const struct inject_facts *facts = inject_facts(inject);
-	if (error) {
-		complain(&err);
-		return FAILED;
-	}
+	if (error)
+		return fail(request, &err);
 	if (!request->quiet && facts->leave_pause_ns) {
 		struct text text = {0};
 		text_print(&text,
 			   "tidemark: left process %d as it was; its threads stood still for %s\n",
 			   (int)facts->pid, units_duration(facts->leave_pause_ns).text);
-		say(&text);
+		say(stderr, &text);
 	}
 	run_lines_end(&result, request->quiet);
 	collector_result_done(&result);
-	run_serve_wait(&request->page);
+	run_servers_wait(&request->servers);
 	return 0;
 }
 
 int cmd_attach(int argc, char **argv)
 {
 	char agent_path[PATH_MAX];
-	struct request request = {0};
+	struct request request = {.background.front = stderr};
 	struct inject *inject = NULL;
 	struct tm_error err = {0};
 	pid_t pid = 0;
@@ -356,10 +402,12 @@ int cmd_attach(int argc, char **argv)
 		break;
 	}
 	struct inject_options how = {.pid = pid, .agent_path = agent_path, .hooks = &request.hooks};
-	if (!agent_path_find(agent_path, &err) || inject_open(&how, &inject, &err)) {
-		complain(&err);
-		return FAILED;
-	}
+	/* Before it is opened: whoever goes in must be the one who stays. */
+	if (request.daemon && !request.dry_run &&
+	    background_enter(&request.background, request.log, &err))
+		return fail(&request, &err);
+	if (!agent_path_find(agent_path, &err) || inject_open(&how, &inject, &err))
+		return fail(&request, &err);
 	request.run.agent_path = agent_path;
 	int status = request.dry_run ? describe(inject) : record(&request, inject);
 	inject_close(inject);

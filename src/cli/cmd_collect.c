@@ -44,7 +44,7 @@ static void on_start(void *ctx, const char *path)
 {
 	struct follower *follower = ctx;
 	if (!follower->options.quiet)
-		run_lines_begin(NULL, path);
+		run_lines_begin(stderr, path);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null >= 0)
 		dup2(null, STDERR_FILENO);

@@ -4,58 +4,83 @@
 #include <unistd.h>
 
 #include "cli/agent_path.h"
+#include "cli/background.h"
 #include "cli/commands.h"
 #include "cli/run_lines.h"
 #include "cli/run_options.h"
 
 enum { USAGE = 2, FAILED = 125 };
 
-static int complain(const struct tm_error *err, int status)
+struct running {
+	struct run_options request;
+	struct background background;
+};
+
+static int complain(struct running *running, const struct tm_error *err, int status)
 {
-	fprintf(stderr, "tidemark run: %s\n", err->text);
+	fprintf(running->background.front, "tidemark run: %s\n", err->text);
+	background_leave(&running->background, status);
 	return status;
 }
 
 static void on_start(void *ctx, const char *path)
 {
-	struct run_options *request = ctx;
+	struct running *running = ctx;
+	struct run_options *request = &running->request;
 	if (!request->quiet)
-		run_lines_begin(NULL, path);
-	if (request->serve)
-		run_serve_start(&request->page, path);
-	if (request->metrics.metrics_only)
-		run_serve_start(&request->metrics, path);
+		run_lines_begin(running->background.front, path);
+	run_servers_start(&request->servers, path, request->quiet, running->background.front);
+}
+
+static void on_running(void *ctx, pid_t pid)
+{
+	struct running *running = ctx;
+	if (running->request.daemon && !running->request.quiet)
+		fprintf(running->background.front,
+			"tidemark: process %d runs in the background, recorded by tidemark %d; "
+			"'tidemark ctl %d status' says how it goes\n",
+			(int)pid, (int)getpid(), (int)pid);
+	background_leave(&running->background, 0);
+}
+
+static int record(struct running *running)
+{
+	struct run_options *request = &running->request;
+	struct collector_result result;
+	struct tm_error err = {0};
+	request->run.started = on_start;
+	request->run.running = on_running;
+	request->run.ctx = running;
+	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
+	int error = collector_run(&request->run, &result, &err);
+	if (error)
+		return complain(running, &err, result.exit_status);
+	int wait_status = result.wait_status;
+	run_lines_end(&result, request->quiet);
+	collector_result_done(&result);
+	run_servers_wait(&request->servers);
+	collector_exit_like(wait_status);
 }
 
 int cmd_run(int argc, char **argv)
 {
 	char agent_path[PATH_MAX];
-	struct run_options request = {0};
-	struct collector_result result;
+	struct running running = {.background.front = stderr};
+	struct run_options *request = &running.request;
 	struct tm_error err = {0};
-	if (!run_options_from_environment(&request, "run") ||
-	    !run_options_parse(&request, argc, argv))
+	if (!run_options_from_environment(request, "run") ||
+	    !run_options_parse(request, argc, argv))
 		return USAGE;
-	if (request.help) {
+	if (request->help) {
 		run_options_help();
 		return 0;
 	}
 	if (!agent_path_find(agent_path, &err))
-		return complain(&err, FAILED);
-	request.run.agent_path = agent_path;
-	if (request.dormant)
-		return complain(&err, collector_sleep(&request.run, &err));
-	request.run.started = on_start;
-	request.run.ctx = &request;
-	request.page.quiet = request.quiet;
-	request.run.naming = request.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
-	int error = collector_run(&request.run, &result, &err);
-	if (error)
-		return complain(&err, result.exit_status);
-	int wait_status = result.wait_status;
-	run_lines_end(&result, request.quiet);
-	collector_result_done(&result);
-	run_serve_wait(&request.metrics);
-	run_serve_wait(&request.page);
-	collector_exit_like(wait_status);
+		return complain(&running, &err, FAILED);
+	request->run.agent_path = agent_path;
+	if (request->dormant)
+		return complain(&running, &err, collector_sleep(&request->run, &err));
+	if (request->daemon && background_enter(&running.background, request->log, &err))
+		return complain(&running, &err, FAILED);
+	return record(&running);
 }

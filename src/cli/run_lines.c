@@ -10,20 +10,24 @@
 #include "cli/run_names.h"
 
 /* All at once: the program may still be writing to the same terminal. */
-static void say(const struct text *text)
+static void say_to(FILE *to, const struct text *text)
 {
-	fwrite(text_string(text), 1, text->length, stderr);
-	fflush(stderr);
+	fwrite(text_string(text), 1, text->length, to);
+	fflush(to);
 }
 
-void run_lines_begin(void *ctx, const char *path)
+static void say(const struct text *text)
 {
-	(void)ctx;
+	say_to(stderr, text);
+}
+
+void run_lines_begin(FILE *to, const char *path)
+{
 	struct text text = {0};
 	text_put(&text, "tidemark: recording to ");
 	text_put_visible(&text, path, strlen(path));
 	text_put(&text, "\n");
-	say(&text);
+	say_to(to, &text);
 	text_done(&text);
 }
 

@@ -4,7 +4,10 @@
 
 #include "collector/collector.h"
 
-void run_lines_begin(void *ctx, const char *path);
+#include <stdio.h>
+
+/* to: standard error, or what passes it on. */
+void run_lines_begin(FILE *to, const char *path);
 /* The end waits for names. */
 void run_lines_naming(void *ctx);
 /* quiet: only what is wrong. */

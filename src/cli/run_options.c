@@ -32,6 +32,10 @@ enum {
 	OPT_SERVE,
 	OPT_LISTEN,
 	OPT_METRICS,
+	OPT_PUSH,
+	OPT_PUSH_INTERVAL,
+	OPT_DAEMON,
+	OPT_LOG,
 	OPT_HELP,
 };
 
@@ -65,6 +69,14 @@ static const struct args_option options[] = {
 	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
 	{OPT_METRICS, 0, "metrics", "ADDRESS:PORT",
 	 "figures for Prometheus at http://ADDRESS:PORT/metrics while the program runs"},
+	{OPT_PUSH, 0, "push", "URL",
+	 "send a profile (pprof) to URL again and again while the program runs"},
+	{OPT_PUSH_INTERVAL, 0, "push-interval", "TIME", "how often; 60s if not given"},
+	{OPT_DAEMON, 0, "daemon", NULL,
+	 "go on in the background, without a terminal, once the program runs"},
+	{OPT_LOG, 0, "log", "FILE",
+	 "with --daemon: what the program and tidemark print, else lost unless it goes to a "
+	 "file"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
 };
 
@@ -123,6 +135,22 @@ static bool take_value(struct run_options *request, struct args *args, int id, c
 		return units_parse_duration(value, &run->delay_ns, &err) ? complain(&err) : true;
 	case OPT_MAX_FILE_SIZE:
 		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err) : true;
+	case OPT_LISTEN:
+		request->servers.page.wanted = true;
+		request->servers.page.listen = value;
+		return true;
+	case OPT_METRICS:
+		run_servers_metrics(&request->servers, value);
+		return true;
+	case OPT_PUSH:
+		run_servers_push(&request->servers, value);
+		return true;
+	case OPT_PUSH_INTERVAL:
+		request->servers.metrics.push_interval = value;
+		return true;
+	case OPT_LOG:
+		request->log = value;
+		return true;
 	case OPT_HOOK:
 		run->hooks = &request->hooks;
 		return plan_hooks_add(&request->hooks, value, &err) ? complain(&err) : true;
@@ -170,15 +198,10 @@ static bool take_option(struct run_options *request, struct args *args, int id, 
 		request->dormant = true;
 		break;
 	case OPT_SERVE:
-		request->serve = true;
+		request->servers.page.wanted = true;
 		break;
-	case OPT_LISTEN:
-		request->serve = true;
-		request->page.listen = value;
-		break;
-	case OPT_METRICS:
-		request->metrics.listen = value;
-		request->metrics.metrics_only = true;
+	case OPT_DAEMON:
+		request->daemon = true;
 		break;
 	case OPT_HELP:
 		request->help = true;
@@ -246,6 +269,19 @@ bool run_options_check(const struct run_options *request)
 	return bounds_check(&request->run.bounds, "run");
 }
 
+static bool is_consistent(const struct run_options *request)
+{
+	if (request->log && !request->daemon)
+		fputs("tidemark run: '--log' is for --daemon: else redirect the output.\n", stderr);
+	else if (request->dormant && request->daemon)
+		fputs("tidemark run: with '--dormant' no tool stays that could go into the "
+		      "background.\n",
+		      stderr);
+	else
+		return run_servers_check(&request->servers, "run");
+	return false;
+}
+
 bool run_options_parse(struct run_options *request, int argc, char **argv)
 {
 	struct args args = {.command = "run",
@@ -263,6 +299,8 @@ bool run_options_parse(struct run_options *request, int argc, char **argv)
 	if (id == ARGS_ERROR)
 		return false;
 	request->run.argv = argv + args.at;
+	if (!request->help && !is_consistent(request))
+		return false;
 	if (!request->help && args.at >= argc) {
 		fputs("tidemark run: no program was named. Type 'tidemark help run'.\n", stderr);
 		return false;

@@ -11,8 +11,9 @@
 struct run_options {
 	struct collector_options run;
 	struct plan_hooks hooks; /* what run.hooks points to */
-	struct run_serve page, metrics;
-	bool quiet, serve, dormant, help;
+	struct run_servers servers;
+	const char *log;
+	bool quiet, dormant, daemon, help;
 };
 
 /*

@@ -148,8 +148,11 @@ static int start(struct session *session, int *ret_exit_status, struct tm_error 
 					  recording_path(session->first_recording));
 	int failed = 0;
 	error = release(session, order, &failed, err);
-	if (!error && !failed)
+	if (!error && !failed) {
+		if (session->options->running)
+			session->options->running(session->options->ctx, session->launch.pid);
 		return 0;
+	}
 	waitpid(session->launch.pid, NULL, 0);
 	if (session->first_recording)
 		discard(session->first_recording);

@@ -24,6 +24,9 @@ struct plan_hooks; /* inject/plan_hook.h */
 
 typedef void (*collector_started_fn)(void *ctx, const char *path);
 
+/* Called once, when the program executes. */
+typedef void (*collector_running_fn)(void *ctx, pid_t pid);
+
 struct inject;
 
 /* Called once if the end has to wait for names; from another thread. */
@@ -62,6 +65,7 @@ struct collector_options {
 	pid_t follow_pid;             /* collector_follow(): the program that started us; else 0 */
 	const char *session;          /* collector_follow(): where it will knock */
 	collector_started_fn started; /* may be NULL */
+	collector_running_fn running; /* collector_run() only; may be NULL */
 	collector_naming_fn naming;   /* may be NULL */
 	void *ctx;
 };

@@ -554,7 +554,7 @@ def variables(t):
     t.expect(len(found) > 15, text)
     values = {"output": str(t.folder / "v.tide"), "time-limit": "1h", "delay": "0s",
               "max-file-size": "1G", "depth": "20", "on-usr1": "none"}
-    skip = {"help", "serve", "listen", "metrics", "dormant"}
+    skip = {"help", "serve", "listen", "metrics", "dormant", "daemon"}
     env = {f"TIDEMARK_{name.upper().replace('-', '_')}": values.get(name, "1")
            for name, word in found
            if name not in skip and (name in values or not word.isupper())}
