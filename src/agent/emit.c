@@ -16,6 +16,7 @@
 enum {
 	FOLDER_BYTES_MAX = 1024,
 	WAIT_STEP_NS = 20 * 1000 * 1000,
+	WAIT_STEP_MOST_NS = 10 * WAIT_STEP_NS, /* counted of one step */
 	SPINS_WITHOUT_CALLS = 2 * 1000 * 1000, /* some milliseconds */
 	AGENT_CLOCK_MONOTONIC = 1,
 	NS_PER_S = 1000 * 1000 * 1000,
@@ -102,7 +103,7 @@ static void count_waiter(struct lane *lane, bool waits)
 AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 {
 	struct wire_control *control = agent.map.control;
-	uint64_t began = now_ns(), last_progress_at = began;
+	uint64_t began = now_ns(), last_look = began, without_progress = 0;
 	uint64_t progress = atomic_load(&control->progress);
 	const struct sys_timespec step_length = {0, WAIT_STEP_NS};
 	uint32_t chunk = WIRE_NONE;
@@ -115,13 +116,16 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 		wake_collector(control);
 		sys_futex(&control->pool_seq, FUTEX_WAIT, seq, &step_length, NULL, 0);
 		uint64_t now = now_ns(), progress_now = atomic_load(&control->progress);
-		if (progress_now != progress) {
-			progress = progress_now;
-			last_progress_at = now;
-		}
+		/* Longer: we were stopped, and with us perhaps the collector (a frozen container).
+		 */
+		uint64_t step =
+			now - last_look < WAIT_STEP_MOST_NS ? now - last_look : WAIT_STEP_MOST_NS;
+		without_progress = progress_now == progress ? without_progress + step : 0;
+		progress = progress_now;
+		last_look = now;
 		if (atomic_load(&control->owner) & FUTEX_OWNER_DIED)
 			agent_switch_off(WIRE_OFF_COLLECTOR_DEAD);
-		else if (now - last_progress_at > WIRE_STUCK_NS)
+		else if (without_progress > WIRE_STUCK_NS)
 			agent_switch_off(WIRE_OFF_COLLECTOR_STUCK);
 	}
 	count_waiter(lane, false);

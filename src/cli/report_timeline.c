@@ -168,21 +168,28 @@ static void put_moment(struct out *out, uint64_t time_ns, const char *words)
 	text_put_char(&out->text, '\n');
 }
 
-/* The marks in what is shown, and the pauses, in which nothing was recorded but frees. */
-static void put_moments(const struct report *report, const struct frame *frame, struct out *out)
+static void put_kind(const struct report *report, const struct frame *frame, struct out *out,
+		     enum trace_moment_kind kind, const char *title)
 {
-	size_t count, at = 0, shown = 0;
-	uint64_t start_ns, end_ns;
+	size_t count, shown = 0;
 	const struct trace_moment *moments = query_moments(report->query, &count);
 	for (size_t i = 0; i < count && shown < MARKS_SHOWN; i++) {
-		if (moments[i].kind != TRACE_MOMENT_MARK || moments[i].time_ns < frame->start_ns ||
+		if (moments[i].kind != kind || moments[i].time_ns < frame->start_ns ||
 		    moments[i].time_ns > frame->end_ns)
 			continue;
 		if (!shown++)
-			text_put(&out->text, "\n  Marks\n");
+			text_print(&out->text, "\n  %s\n", title);
 		put_moment(out, moments[i].time_ns, moments[i].text);
 	}
-	shown = 0;
+}
+
+/* The marks in what is shown, and the pauses, in which nothing was recorded but frees. */
+static void put_moments(const struct report *report, const struct frame *frame, struct out *out)
+{
+	size_t at = 0, shown = 0;
+	uint64_t start_ns, end_ns;
+	put_kind(report, frame, out, TRACE_MOMENT_MARK, "Marks");
+	put_kind(report, frame, out, TRACE_MOMENT_MODE, "Changes of how it was recorded");
 	while (shown < MARKS_SHOWN && query_next_pause(report->query, &at, &start_ns, &end_ns)) {
 		char words[80];
 		if (end_ns < frame->start_ns || start_ns > frame->end_ns)

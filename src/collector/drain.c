@@ -67,6 +67,9 @@ void section_read_notes(struct section *section)
 		case WATCH_THREAD_NAME:
 			name_thread(section, &note);
 			break;
+		case WATCH_MEMORY:
+			section_mind_memory(section, &note);
+			break;
 		}
 	}
 }
@@ -167,7 +170,9 @@ void section_drain(struct section *section)
 		if (ending && !section->heir &&
 		    (all_read(section) || ++last_passes > LAST_PASSES_MAX))
 			return;
-		if (now_ns >= section->next_tick_ns) {
+		bool urgent = atomic_load_explicit(&section->urgent, memory_order_relaxed);
+		if (urgent || now_ns >= section->next_tick_ns) {
+			atomic_store(&section->urgent, false);
 			section_read_notes(section);
 			section_take_moments(section, false);
 			section_tell(section);

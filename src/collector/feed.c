@@ -229,6 +229,14 @@ void feed_tick(struct feed *feed)
 	trace_writer_tick(feed->writer);
 }
 
+void feed_snapshot(struct feed *feed)
+{
+	feed_flush(feed, false);
+	feed_write_names(feed);
+	take_slice(feed);
+	trace_writer_sync(feed->writer);
+}
+
 void feed_close_slice(struct feed *feed)
 {
 	feed_flush(feed, true);

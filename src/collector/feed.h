@@ -112,5 +112,7 @@ void feed_map_event(struct feed *feed, const struct trace_map_event *event);
 void feed_sample(struct feed *feed, const struct trace_sample *sample);
 /* What is buffered becomes durable. Twice in 100 ms, since an event may miss one. */
 void feed_tick(struct feed *feed);
+/* All so far, with its aggregates, is sealed and forced to the disk. Does not wait for that. */
+void feed_snapshot(struct feed *feed);
 /* The last slice. Symbols and the end record are the caller's. */
 void feed_close_slice(struct feed *feed);

@@ -74,6 +74,30 @@ static uint64_t status_field(pid_t pid, const char *key)
 	return value;
 }
 
+uint64_t procfs_held_bytes(pid_t pid)
+{
+	struct text text = {0};
+	uint64_t kib = 0;
+	if (!read_file(&text, "/proc/%d/status", (int)pid))
+		kib = field(text_string(&text), "RssAnon:") +
+		      field(text_string(&text), "RssShmem:");
+	text_done(&text);
+	return kib * 1024;
+}
+
+uint64_t procfs_held_with_children(pid_t pid)
+{
+	struct text text = {0};
+	uint64_t bytes = procfs_held_bytes(pid);
+	if (!read_file(&text, "/proc/%d/task/%d/children", (int)pid, (int)pid)) {
+		char *at = text.data;
+		for (long child; at && (child = strtol(at, &at, 10)) > 0;)
+			bytes += procfs_held_bytes((pid_t)child);
+	}
+	text_done(&text);
+	return bytes;
+}
+
 bool procfs_seccomp_added(pid_t pid)
 {
 	pid_t self = getpid();
@@ -277,79 +301,4 @@ bool procfs_exit_status(pid_t pid, int pidfd, int *ret_wait_status)
 	return status_from_pidfd(pidfd, ret_wait_status) ||
 	       status_from_zombie(pid, ret_wait_status) ||
 	       status_from_pidfd(pidfd, ret_wait_status);
-}
-
-/* The path of a controller in /proc/PID/cgroup: "N:names:path". */
-static bool cgroup_path(const char *text, const char *names, char *ret_path, size_t bytes)
-{
-	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		const char *first = strchr(line, ':');
-		const char *second = first ? strchr(first + 1, ':') : NULL;
-		if (!second)
-			return false;
-		size_t length = (size_t)(second - first - 1);
-		if (length == strlen(names) && strncmp(first + 1, names, length) == 0) {
-			size_t path = strcspn(second + 1, "\n");
-			snprintf(ret_path, bytes, "%.*s", (int)path, second + 1);
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool set_files(struct procfs_cgroup *ret, const char *root, const char *path,
-		      const char *const names[3])
-{
-	char *const outs[3] = {ret->current, ret->limit, ret->events};
-	for (int i = 0; i < 3; i++) {
-		int length = snprintf(outs[i], sizeof ret->current, "%s%s/%s", root,
-				      strcmp(path, "/") ? path : "", names[i]);
-		if (length < 0 || (size_t)length >= sizeof ret->current)
-			return false;
-	}
-	return access(ret->current, R_OK) == 0;
-}
-
-void procfs_cgroup_find(pid_t pid, struct procfs_cgroup *ret)
-{
-	static const char *const version1[] = {"memory.usage_in_bytes", "memory.limit_in_bytes",
-					       "memory.oom_control"};
-	static const char *const version2[] = {"memory.current", "memory.max", "memory.events"};
-	struct text text = {0};
-	char path[400];
-	bool found = false;
-	if (!read_file(&text, "/proc/%d/cgroup", (int)pid)) {
-		if (cgroup_path(text_string(&text), "memory", path, sizeof path))
-			found = set_files(ret, "/sys/fs/cgroup/memory", path, version1) ||
-				set_files(ret, "/sys/fs/cgroup/memory", "/", version1);
-		else if (cgroup_path(text_string(&text), "", path, sizeof path))
-			found = set_files(ret, "/sys/fs/cgroup", path, version2) ||
-				set_files(ret, "/sys/fs/cgroup", "/", version2);
-	}
-	text_done(&text);
-	if (!found)
-		*ret = (struct procfs_cgroup){0};
-}
-
-uint64_t procfs_cgroup_read(const char *path)
-{
-	/* Version 1 says "no limit" by a number near 2^63. */
-	const uint64_t no_limit = 1ull << 60;
-	struct text text = {0};
-	uint64_t value = 0;
-	if (*path && !read_file(&text, "%s", path))
-		value = strtoull(text_string(&text), NULL, 10);
-	text_done(&text);
-	return value < no_limit ? value : 0;
-}
-
-uint64_t procfs_cgroup_oom_kills(const struct procfs_cgroup *cgroup)
-{
-	struct text text = {0};
-	uint64_t value = 0;
-	if (*cgroup->events && !read_file(&text, "%s", cgroup->events))
-		value = field(text_string(&text), "oom_kill ");
-	text_done(&text);
-	return value;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc and the cgroup file systems say about a process. Any call may block for as long as the
- * kernel likes. */
+/* What /proc says about a process. Any call may block for as long as the kernel likes. */
 #pragma once
 
 #include "base/error.h"
@@ -17,6 +16,10 @@ struct procfs_memory {
 bool procfs_rss(pid_t pid, uint64_t *ret_rss_bytes);
 /* From smaps_rollup: walks the page tables. */
 bool procfs_rollup(pid_t pid, struct procfs_memory *ret);
+/* Anonymous and shared memory: what no file is behind. 0 when the process is gone. */
+uint64_t procfs_held_bytes(pid_t pid);
+/* The same, with that of the processes that it started. */
+uint64_t procfs_held_with_children(pid_t pid);
 /* Has the process seccomp filters that we have not? (In a container both may have the same.) */
 bool procfs_seccomp_added(pid_t pid);
 pid_t procfs_parent(pid_t pid);
@@ -44,12 +47,3 @@ TM_MUST_CHECK int procfs_threads(pid_t pid, bool own_namespace, uint32_t **ret_t
 bool procfs_exit_status(pid_t pid, int pidfd, int *ret_wait_status);
 /* Is the process in another pid namespace than we are? */
 bool procfs_other_namespace(pid_t pid);
-
-/* The files that tell the memory of the process's cgroup, version 1 or 2. */
-struct procfs_cgroup {
-	char current[512], limit[512], events[512]; /* paths; "" unknown */
-};
-void procfs_cgroup_find(pid_t pid, struct procfs_cgroup *ret);
-/* 0 unknown, or no limit. */
-uint64_t procfs_cgroup_read(const char *path);
-uint64_t procfs_cgroup_oom_kills(const struct procfs_cgroup *cgroup);

@@ -390,6 +390,7 @@ static int begin(struct section *section, struct trace_writer *writer)
 	struct watch_options watch = {.pid = section->options.pid,
 				      .map = &section->shm.map,
 				      .dead = section->cursors.dead,
+				      .urgent = &section->urgent,
 				      .origin_ns = section->feed.clock.origin_ns};
 	/* Without a watch there are no samples, but the events are what counts. */
 	if (watch_start(&watch, &section->watch, NULL))

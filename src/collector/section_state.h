@@ -56,6 +56,7 @@ struct section {
 	_Atomic uint64_t told_events, told_live_bytes, told_peak_bytes, told_lost;
 	_Atomic uint64_t origin_ns;
 	uint32_t usr1_told;
+	_Atomic bool urgent; /* a note of the watch cannot wait */
 	_Atomic bool ending;
 	struct section_ending how; /* valid once `ending` */
 	uint64_t next_tick_ns;
@@ -72,6 +73,11 @@ void section_read_notes(struct section *section);
 
 /* Merge and the other parts, once shm, cursors and feed are there. */
 TM_MUST_CHECK int section_connect(struct section *section, struct tm_error *err);
+
+/* ---- shrink.c ---- */
+
+/* Memory runs short: a snapshot, or something is given up. */
+void section_mind_memory(struct section *section, const struct watch_note *note);
 
 /* ---- switch.c ---- */
 

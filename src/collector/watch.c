@@ -2,15 +2,18 @@
 #include "collector/watch.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "collector/lookout.h"
 #include "collector/procfs.h"
 
 enum {
@@ -25,9 +28,10 @@ struct watch {
 	struct watch_options options;
 	pthread_t thread;
 	int hurry_fd;
-	_Atomic bool stopping;
-	struct procfs_cgroup cgroup;
-	uint64_t oom_kills_before;
+	_Atomic bool stopping, hurried;
+	struct lookout lookout;
+	uint64_t samples; /* looks at the memory so far */
+	uint64_t next_sample_ns;
 	bool other_namespace;
 	uint64_t next_rollup_ns;
 	struct procfs_memory rollup; /* the last one */
@@ -87,8 +91,10 @@ static void look_at_memory(struct watch *watch)
 	sample->anon_bytes = watch->rollup.anon_bytes;
 	sample->agent_bytes = atomic_load_explicit(&watch->options.map->control->agent_bytes,
 						   memory_order_relaxed);
-	sample->cgroup_bytes = procfs_cgroup_read(watch->cgroup.current);
-	sample->cgroup_limit_bytes = procfs_cgroup_read(watch->cgroup.limit);
+	struct cgroup_memory group;
+	cgroup_memory(&watch->lookout.program, &group);
+	sample->cgroup_bytes = group.current_bytes;
+	sample->cgroup_limit_bytes = group.limit_bytes;
 	put_note(watch, &note);
 }
 
@@ -150,34 +156,63 @@ static void look_at_seccomp(struct watch *watch)
 				      memory_order_relaxed);
 }
 
-static void wait_for_hurry(struct watch *watch, int timeout_ms)
+/* Memory runs short: what is to be done is done by the drain thread, now. */
+static void look_at_pressure(struct watch *watch, uint64_t now_ns)
 {
-	struct pollfd poll_fd = {.fd = watch->hurry_fd, .events = POLLIN};
-	uint64_t count;
-	if (poll(&poll_fd, 1, timeout_ms) > 0 &&
-	    read(watch->hurry_fd, &count, sizeof count) != sizeof count)
+	struct watch_note note = {.kind = WATCH_MEMORY};
+	if (!lookout_check(&watch->lookout, now_ns, &note.verdict))
 		return;
+	struct wire_control *control = watch->options.map->control;
+	note.look = watch->lookout.look;
+	put_note(watch, &note);
+	atomic_store(watch->options.urgent, true);
+	atomic_store(&control->asleep, 0);
+	syscall(SYS_futex, &control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
+	if (note.verdict.snapshot)
+		look_at_memory(watch);
+}
+
+static void look_by_time(struct watch *watch, uint64_t now_ns)
+{
+	look_at_pressure(watch, now_ns);
+	if (now_ns < watch->next_sample_ns)
+		return;
+	int pause = watch->samples < EARLY_LOOKS ? EARLY_MS : LATER_MS;
+	look_at_memory(watch);
+	if (watch->samples % 10 == 2)
+		look_at_names(watch);
+	look_at_seccomp(watch);
+	watch->next_sample_ns = now_ns + (uint64_t)pause * 1000000u;
+	watch->samples++;
+}
+
+/* Until something is due, the drain thread is in a hurry, or the kernel says that memory is short.
+ */
+static void wait_for_more(struct watch *watch)
+{
+	struct pollfd polls[LOOKOUT_ALARMS + 1];
+	uint64_t count, now_ns = clock_steady_ns(), next_ns = watch->next_sample_ns;
+	next_ns = watch->lookout.next_ns < next_ns ? watch->lookout.next_ns : next_ns;
+	int wait_ms = next_ns > now_ns ? (int)((next_ns - now_ns) / 1000000u) + 1 : 1;
+	lookout_polls(&watch->lookout, polls);
+	struct pollfd *hurry = &polls[LOOKOUT_ALARMS];
+	*hurry = (struct pollfd){.fd = watch->hurry_fd, .events = POLLIN};
+	if (poll(polls, LOOKOUT_ALARMS + 1, wait_ms) <= 0)
+		return;
+	lookout_heard(&watch->lookout, polls);
+	if (hurry->revents && read(watch->hurry_fd, &count, sizeof count) != sizeof count)
+		return; /* somebody else was told */
 }
 
 static void *run(void *arg)
 {
 	struct watch *watch = arg;
-	uint64_t next_look_ns = 0, looks = 0;
 	while (!atomic_load(&watch->stopping)) {
-		look_for_dead_threads(watch);
-		uint64_t now = clock_steady_ns();
-		if (now >= next_look_ns) {
-			int pause = looks < EARLY_LOOKS ? EARLY_MS : LATER_MS;
-			look_at_memory(watch);
-			if (looks % 10 == 2)
-				look_at_names(watch);
-			look_at_seccomp(watch);
-			next_look_ns = now + (uint64_t)pause * 1000000u;
-			looks++;
-		}
-		now = clock_steady_ns();
-		int wait_ms = next_look_ns > now ? (int)((next_look_ns - now) / 1000000u) + 1 : 1;
-		wait_for_hurry(watch, wait_ms);
+		uint64_t now_ns = clock_steady_ns();
+		if (atomic_exchange(&watch->hurried, false) || now_ns >= watch->next_sample_ns)
+			look_for_dead_threads(watch);
+		look_by_time(watch, now_ns);
+		wait_for_more(watch);
 	}
 	return NULL;
 }
@@ -190,13 +225,16 @@ int watch_start(const struct watch_options *options, struct watch **ret_watch, s
 	watch->options = *options;
 	watch->hurry_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	watch->other_namespace = procfs_other_namespace(options->pid);
-	procfs_cgroup_find(options->pid, &watch->cgroup);
-	watch->oom_kills_before = procfs_cgroup_oom_kills(&watch->cgroup);
+	lookout_init(&watch->lookout,
+		     &(struct lookout_options){.pid = options->pid,
+					       .helper = options->helper,
+					       .max_bytes = options->max_memory_bytes});
 	pthread_mutex_init(&watch->lock, NULL);
 	int error = watch->hurry_fd < 0 ? errno : pthread_create(&watch->thread, NULL, run, watch);
 	if (error) {
 		if (watch->hurry_fd >= 0)
 			close(watch->hurry_fd);
+		lookout_done(&watch->lookout);
 		tm_free(watch);
 		return tm_fail(err, -error, "cannot start a thread: %s", strerror(error));
 	}
@@ -207,13 +245,14 @@ int watch_start(const struct watch_options *options, struct watch **ret_watch, s
 void watch_hurry(struct watch *watch)
 {
 	uint64_t one = 1;
+	atomic_store(&watch->hurried, true);
 	if (write(watch->hurry_fd, &one, sizeof one) != sizeof one)
 		return; /* full: it is being told already */
 }
 
 uint64_t watch_oom_kills(struct watch *watch)
 {
-	return procfs_cgroup_oom_kills(&watch->cgroup) - watch->oom_kills_before;
+	return lookout_oom_kills(&watch->lookout);
 }
 
 struct watch *watch_stop(struct watch *watch)
@@ -224,6 +263,7 @@ struct watch *watch_stop(struct watch *watch)
 	watch_hurry(watch);
 	pthread_join(watch->thread, NULL);
 	close(watch->hurry_fd);
+	lookout_done(&watch->lookout);
 	pthread_mutex_destroy(&watch->lock);
 	return tm_free(watch);
 }

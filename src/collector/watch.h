@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "collector/pressure.h"
 #include "trace/records.h"
 #include "wire/pool.h"
 
@@ -20,6 +21,9 @@ struct watch_options {
 	const struct wire_map *map; /* outlives the watch */
 	_Atomic uint32_t *dead;     /* per stream slot: tid that is gone */
 	uint64_t origin_ns;         /* CLOCK_MONOTONIC at time 0 of the section */
+	pid_t helper;               /* the process that looks up names; 0 none */
+	uint64_t max_memory_bytes;  /* of the recorder; 0 no limit */
+	_Atomic bool *urgent;       /* set when a note cannot wait for the next tick */
 };
 
 TM_MUST_CHECK int watch_start(const struct watch_options *options, struct watch **ret_watch,
@@ -33,8 +37,10 @@ void watch_hurry(struct watch *watch);
 /* What it has seen since; false when there is nothing (or the other side is just at it). Never
  * blocks. */
 struct watch_note {
-	enum watch_kind { WATCH_SAMPLE, WATCH_THREAD_NAME } kind;
+	enum watch_kind { WATCH_SAMPLE, WATCH_THREAD_NAME, WATCH_MEMORY } kind;
 	struct trace_sample sample;
+	struct pressure_look look;       /* WATCH_MEMORY: what was seen ... */
+	struct pressure_verdict verdict; /* ... and what is to be done */
 	uint32_t tid;
 	char name[16];
 };

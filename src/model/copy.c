@@ -132,7 +132,7 @@ void copy_skip_moments(struct copy *copy, uint64_t until_ns)
 		const struct trace_moment *moment = &copy->moments[copy->next_moment];
 		if (moment->time_ns >= until_ns)
 			return;
-		if (moment->kind != TRACE_MOMENT_MARK)
+		if (moment->kind == TRACE_MOMENT_PAUSE || moment->kind == TRACE_MOMENT_RESUME)
 			copy->starts_paused = moment->kind == TRACE_MOMENT_PAUSE;
 	}
 }

@@ -146,7 +146,8 @@ static int take_moment(struct merge_others *others, struct merge_stream *s, uint
 	struct trace_moment mark = s->moments[s->next_moment++];
 	mark.time_ns = moment(others, s, mark.time_ns, now_ns);
 	/* A pause of one of several processes is none of the others. */
-	if (others->plan->stream_count > 1 && mark.kind != TRACE_MOMENT_MARK)
+	bool is_pause = mark.kind == TRACE_MOMENT_PAUSE || mark.kind == TRACE_MOMENT_RESUME;
+	if (others->plan->stream_count > 1 && is_pause)
 		return 0;
 	return written(err, trace_writer_moment(others->copy->writer, &mark));
 }

@@ -7,8 +7,8 @@ enum { TIME_NS, KIND, NAME };
 
 static const struct vtab_column columns[] = {
 	{"time_ns", "INTEGER", "since the start of the recording", PUSH_NOTHING, true},
-	{"kind", "TEXT", "mark, pause or resume", PUSH_NOTHING, false},
-	{"name", "TEXT", "of a mark; else NULL", PUSH_NOTHING, false},
+	{"kind", "TEXT", "mark, pause, resume or mode", PUSH_NOTHING, false},
+	{"name", "TEXT", "of a mark or mode; else NULL", PUSH_NOTHING, false},
 };
 
 static int load(struct sql *sql, struct tm_error *err)
@@ -28,13 +28,14 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 		[TRACE_MOMENT_MARK] = "mark",
 		[TRACE_MOMENT_PAUSE] = "pause",
 		[TRACE_MOMENT_RESUME] = "resume",
+		[TRACE_MOMENT_MODE] = "mode",
 	};
 	const struct trace_moment *moment = &sql->moments[row];
 	if (column == TIME_NS)
 		vtab_put_u64(ret, moment->time_ns);
 	else if (column == KIND)
 		sqlite3_result_text(ret, kinds[moment->kind], -1, SQLITE_STATIC);
-	else if (moment->kind == TRACE_MOMENT_MARK)
+	else if (moment->kind == TRACE_MOMENT_MARK || moment->kind == TRACE_MOMENT_MODE)
 		sqlite3_result_text(ret, moment->text, -1, SQLITE_STATIC);
 	return 0;
 }
@@ -43,7 +44,7 @@ static const struct vtab_rows rows = {.load = load, .end = end, .key = -1, .valu
 
 const struct vtab table_marks = {
 	.name = "marks",
-	.help = "moments that were named, and pauses",
+	.help = "moments that were named, pauses, and changes of how it is recorded",
 	.columns = columns,
 	.column_count = sizeof columns / sizeof columns[0],
 	.rows = &rows,

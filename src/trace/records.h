@@ -129,11 +129,14 @@ enum trace_moment_kind {
 	TRACE_MOMENT_MARK = 0,
 	TRACE_MOMENT_PAUSE = 1,
 	TRACE_MOMENT_RESUME = 2,
-	TRACE_MOMENT_KINDS = 3,
+	/* From here on it is recorded in another way, or something was given up: the text says it.
+	 */
+	TRACE_MOMENT_MODE = 3,
+	TRACE_MOMENT_KINDS = 4,
 };
 struct trace_moment {
 	uint64_t time_ns; /* never falls from row to row */
-	const char *text; /* borrowed; of a mark its name; else "" */
+	const char *text; /* borrowed; of a mark its name, of a mode a sentence; else "" */
 	uint8_t kind;     /* enum trace_moment_kind */
 };
 enum { TRACE_MOMENT_TEXT_MAX = 1000 };

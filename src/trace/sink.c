@@ -15,6 +15,7 @@
 #include "trace/block.h"
 #include "trace/index.h"
 #include "trace/journal.h"
+#include "trace/syncer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +45,7 @@ struct sink {
 	uint32_t sequence, journal_sequence;
 	struct journal journal;
 	bool journal_off;
+	struct syncer syncer;
 	/* Shared. */
 	_Atomic int error; /* first error, negative errno */
 	atomic_bool events_stopped;
@@ -190,10 +192,13 @@ static bool write_batch(struct sink *s, struct sink_batch *batch)
 		set_error(s, -ENOMEM);
 		return false;
 	}
-	if (s->packed.used == 0)
-		return true;
-	if (!batch->journal)
-		return write_sealed(s) == 0;
+	bool written = true;
+	if (s->packed.used > 0 && !batch->journal)
+		written = write_sealed(s) == 0;
+	if (written && batch->sync)
+		syncer_ask(&s->syncer);
+	if (s->packed.used == 0 || !batch->journal)
+		return written;
 	write_journal(s, batch->replace);
 	return true;
 }
@@ -367,6 +372,7 @@ static int start_thread(struct sink *s)
 
 static void release(struct sink *s)
 {
+	syncer_done(&s->syncer);
 	bytes_done(&s->packed);
 	ZSTD_freeCCtx(s->zstd);
 	pthread_cond_destroy(&s->filled);
@@ -396,6 +402,7 @@ int sink_open(int fd, const struct trace_writer_options *options, struct sink **
 		return tm_fail(err, -ENOMEM, "There is no memory to write a trace");
 	}
 	s->fd = s->journal.fd = fd;
+	syncer_init(&s->syncer, fd);
 	hold(fd);
 	s->max_bytes = options->max_bytes;
 	s->queue_blocks = options->queue_blocks ? options->queue_blocks : SINK_QUEUE_BLOCKS;

@@ -28,6 +28,7 @@ struct sink_batch {
 	struct sink_batch *next;
 	bool journal; /* into the journal, not sealed */
 	bool replace; /* the journal begins anew with it */
+	bool sync;    /* when written, force it to the disk */
 	size_t count;
 	struct sink_part parts[SINK_BATCH_PARTS];
 };

@@ -521,6 +521,17 @@ int trace_writer_tick(struct trace_writer *w)
 	return rc;
 }
 
+int trace_writer_sync(struct trace_writer *w)
+{
+	int rc = check_open(w);
+	if (rc < 0)
+		return rc;
+	struct sink_batch *batch = seal_all(w);
+	if (batch)
+		batch->sync = true;
+	return sink_put(w->sink, batch);
+}
+
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 {
 	if (!w->open)

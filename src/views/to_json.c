@@ -217,15 +217,14 @@ void view_json_recording(struct json *json, const struct view_input *input)
 	put_text(json, "host", input->meta->host);
 }
 
-void view_json_moments(struct json *json, const struct query_section *section, uint64_t from_ns,
-		       uint64_t to_ns)
+static void put_moments(struct json *json, const char *key, const struct query_section *section,
+			enum trace_moment_kind kind, uint64_t from_ns, uint64_t to_ns)
 {
-	size_t count, at = 0;
-	uint64_t start_ns, end_ns;
+	size_t count;
 	const struct trace_moment *moments = query_moments(section, &count);
-	json_begin_array(json, "marks");
+	json_begin_array(json, key);
 	for (size_t i = 0; i < count; i++) {
-		if (moments[i].kind != TRACE_MOMENT_MARK || moments[i].time_ns < from_ns ||
+		if (moments[i].kind != kind || moments[i].time_ns < from_ns ||
 		    moments[i].time_ns > to_ns)
 			continue;
 		json_begin_object(json, NULL);
@@ -234,6 +233,15 @@ void view_json_moments(struct json *json, const struct query_section *section, u
 		json_end(json);
 	}
 	json_end(json);
+}
+
+void view_json_moments(struct json *json, const struct query_section *section, uint64_t from_ns,
+		       uint64_t to_ns)
+{
+	size_t at = 0;
+	uint64_t start_ns, end_ns;
+	put_moments(json, "marks", section, TRACE_MOMENT_MARK, from_ns, to_ns);
+	put_moments(json, "modes", section, TRACE_MOMENT_MODE, from_ns, to_ns);
 	json_begin_array(json, "pauses");
 	while (query_next_pause(section, &at, &start_ns, &end_ns)) {
 		if (end_ns < from_ns || start_ns > to_ns)

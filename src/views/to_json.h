@@ -26,8 +26,8 @@ void view_json_origin(struct json *json, const struct trace_meta *meta,
 		      const struct trace_end *end);
 void view_json_recording(struct json *json, const struct view_input *input);
 /*
- * "marks": [{"time_ns", "name"}] and "pauses": [{"start_ns", "end_ns"}] of that range, into the
- * open object.
+ * "marks" and "modes": [{"time_ns", "name"}], and "pauses": [{"start_ns", "end_ns"}] of that range,
+ * into the open object.
  */
 void view_json_moments(struct json *json, const struct query_section *section, uint64_t from_ns,
 		       uint64_t to_ns);

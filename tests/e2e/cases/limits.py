@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short of memory, failing disks, clocks that are set, suspended processes: nothing is lost."""
+import json
+import os
+import signal
+
+from harness import case
+from watch import Watch, children, kill, state
+
+MIB = 1 << 20
+LIMIT = 512 * MIB
+
+
+class Group:
+    """The files of a control group that does not exist, for TIDEMARK_CGROUP."""
+
+    def __init__(self, folder, version):
+        self.folder, self.version = folder, version
+        folder.mkdir()
+        if version == 1:
+            self.put("memory.limit_in_bytes", LIMIT)
+            self.put("memory.failcnt", 0)
+            self.put("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0")
+            self.put("memory.stat", "cache 0\ntotal_inactive_file 0")
+        else:
+            self.put("memory.max", LIMIT)
+            self.put("memory.events", "max 0\noom 0\noom_kill 0")
+            self.put("memory.stat", "anon 0\ninactive_file 0")
+        self.use(100 * MIB)
+
+    def put(self, name, text):
+        new = self.folder / "new"
+        new.write_text(f"{text}\n")
+        new.rename(self.folder / name)
+
+    def use(self, size):
+        self.put("memory.usage_in_bytes" if self.version == 1 else "memory.current", size)
+
+    def count_kill(self):
+        if self.version == 1:
+            self.put("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1")
+        else:
+            self.put("memory.events", "max 9\noom 1\noom_kill 1")
+
+
+def modes(t, word):
+    """The sentences of the recorder in the file so far that have the word."""
+    if not t.trace.exists():
+        return []
+    result = t.tool("report", t.trace, "--json")
+    if result.status:
+        return []
+    return [mode["name"] for mode in json.loads(result.out)["modes"] if word in mode["name"]]
+
+
+def calls(report, name):
+    return sum(row["self"]["allocations"] for row in report["functions"]
+               if row["function"] == name)
+
+
+def start(t, thousands, env=None, options=()):
+    command = [t.tidemark, "run", "-o", t.trace, *options, "--", t.target("steady"),
+               str(thousands)]
+    watch = Watch(t.start(command, env), t.seconds)
+    watch.wait_for("ready\n")
+    return watch
+
+
+def add_snapshot(version):
+    @case(f"memory/snapshot_v{version}", "a container is killed, and what held its memory is not "
+          "on the disk")
+    def snapshot(t):
+        group = Group(t.folder / "group", version)
+        syncs = t.folder / "syncs"
+        env = {"TIDEMARK_CGROUP": str(group.folder), "LD_PRELOAD": str(t.target("faulty.so")),
+               "FAULTY_SYNCS": str(syncs)}
+        with start(t, 1, env) as watch:
+            t.equal("snapshots far from the limit", modes(t, "snapshot"), [])
+            group.use(LIMIT * 93 // 100)
+            watch.poll(lambda: modes(t, "snapshot"), "a snapshot")
+            watch.poll(syncs.exists, "a forced write")
+            info = t.tool("info", t.trace, "--json")
+            section = json.loads(info.out)["sections"][-1]
+            t.expect(section["events_in_slices"] >= 1000,
+                     f"{section['events_in_slices']} of 1000 events are in the aggregates")
+            group.use(LIMIT * 99 // 100)
+            watch.poll(lambda: len(modes(t, "snapshot")) >= 2, "a snapshot at the next level")
+            group.count_kill()
+            for child in children(watch.process.pid):
+                kill(child)
+            t.equal("exit status", watch.ended(), 137)
+        report = t.report(None, "--by", "function")
+        t.equal("end", report["end"], "oom")
+        t.equal("first_malloc()", calls(report, "first_malloc"), 1000)
+        text = t.tool("report", t.trace).out
+        t.expect("want of memory" in text, f"the report does not say it: {text[:400]}")
+
+
+for version in (1, 2):
+    add_snapshot(version)
+
+
+@case("memory/both_killed", "program and recorder die at once, and the trace with them")
+def both_killed(t):
+    group = Group(t.folder / "group", 2)
+    with start(t, 1, {"TIDEMARK_CGROUP": str(group.folder)}) as watch:
+        group.use(LIMIT * 96 // 100)
+        watch.poll(lambda: modes(t, "snapshot"), "a snapshot")
+        for pid in [watch.process.pid, *children(watch.process.pid)]:
+            kill(pid)
+        t.equal("exit status", watch.ended(), 137)
+    report = t.report(None, "--by", "function")
+    t.equal("end", report["end"], "collector_lost")
+    t.equal("first_malloc()", calls(report, "first_malloc"), 1000)
+
+
+def faulty(t, **settings):
+    return {"LD_PRELOAD": str(t.target("faulty.so")),
+            **{f"FAULTY_{name.upper()}": str(value) for name, value in settings.items()}}
+
+
+def on_bad_disk(t, env, target="big"):
+    bare = t.bare([target, "1"])
+    recorded = t.record([target, "1"], env=env)
+    t.same_behaviour(bare, recorded)
+    t.expect("rror" in recorded.err, f"no word about the bad disk: {recorded.err[-300:]!r}")
+    return t.report()
+
+
+@case("disk/error", "a disk that fails stops the program, or costs the whole trace")
+def disk_error(t):
+    report = on_bad_disk(t, faulty(t, after=300_000))
+    t.expect(report["allocations"] > 1000, f"{report['allocations']} allocations are left")
+    t.equal("end", report["end"], "collector_lost")
+
+
+@case("disk/error_passes", "a disk that failed once leaves a trace that does not say so")
+def disk_error_passes(t):
+    report = on_bad_disk(t, faulty(t, after=300_000, times=1))
+    t.equal("end", report["end"], "disk_error")
+    t.expect("disk failed" in report["note"], f"note: {report['note']!r}")
+
+
+@case("disk/error_first", "a disk that takes nothing at all stops the program")
+def disk_error_first(t):
+    bare = t.bare(["simple", "3"])
+    recorded = t.record(["simple", "3"], options=["--or-run"], env=faulty(t, after=0))
+    t.same_behaviour(bare, recorded)
+
+
+@case("clock/steps", "setting the clock changes times, figures, or makes tidemark wait")
+def clock_steps(t):
+    for step in (86400, -86400):
+        t.trace.unlink(missing_ok=True)
+        report, _ = t.compare(["steady", "20"], env=faulty(t, clock=step), alone=False,
+                              stacks=False)
+        t.expect(report["duration_ns"] < 60e9, f"duration {report['duration_ns']} ns")
+
+
+def stop(pids, watch):
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    watch.poll(lambda: all(state(pid) == "T" for pid in pids), "a stop")
+
+
+def add_suspended(name, chosen):
+    @case(f"suspend/{name}", f"a suspend of {name} loses events or ends the recording")
+    def suspended(t):
+        with start(t, 400) as watch:
+            tool = watch.process.pid
+            program = next(pid for pid in children(tool)
+                           if os.readlink(f"/proc/{pid}/exe").endswith("/steady"))
+            pids = chosen(tool, program)
+            watch.send(b"x")  # busy from here on: it is stopped anywhere
+            before = watch.left()
+            stop(pids, watch)
+            # Longer than the agent bears a recorder that stands still, if it does not itself.
+            both = len(pids) > 1
+            watch.poll(lambda: before - watch.left() > (6 if both else 0.3), "time")
+            for pid in reversed(pids):
+                os.kill(pid, signal.SIGCONT)
+            if pids == [tool] and before - watch.left() > 4:
+                t.skip("this machine is too busy to stop the recorder for a moment only")
+            watch.wait_for("done\n")
+            t.equal("exit status", watch.ended(), 3)
+        report = t.report(None, "--by", "function", "--stacks")
+        t.nothing_lost(report)
+        t.figures_match(report, t.ledger())
+
+
+add_suspended("program", lambda tool, program: [program])
+add_suspended("recorder", lambda tool, program: [tool])
+add_suspended("both", lambda tool, program: [program, tool])
