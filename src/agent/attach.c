@@ -22,6 +22,7 @@
 #include "base/version.h"
 
 enum {
+	KILL_NR = 62,
 	MEMFD_NR = 319,
 	MEMFD_FLAGS = 3, /* close on exec, may be sealed */
 	F_DUPFD_CLOEXEC_NR = 1030,
@@ -32,7 +33,9 @@ enum {
 	SETMASK = 2,
 	GET_TSC_NR = 25, /* prctl: may the time-stamp counter be read? */
 	TSC_FAULTS = 2,
+	ROUNDS_WITHOUT_CALLS = 100 * 1000, /* some seconds */
 	ERROR_FORBIDDEN = 1,
+	ERROR_NO_PROCESS = 3,
 	ERROR_EXISTS = 17,
 	ERROR_INVALID = 22,
 	ERROR_BUSY = 16,
@@ -220,15 +223,36 @@ static int64_t seconds_now(void)
 	return now.seconds;
 }
 
+static bool has_order(uint32_t done)
+{
+	for (int i = 0; i < SPINS; i++) {
+		if (atomic_load_explicit(&block->seq, memory_order_acquire) != done)
+			return true;
+		__asm__ volatile("pause");
+	}
+	return false;
+}
+
+/* A filter, suspended while we are traced, would kill us for asking whether we still are. */
+static bool await_order_without_calls(uint32_t done)
+{
+	for (int i = 0; i < ROUNDS_WITHOUT_CALLS; i++)
+		if (has_order(done))
+			return true;
+	return false;
+}
+
 /* False: the tracer is gone. */
 static bool await_order(uint32_t done)
 {
+	uint32_t tracer = block->tracer_inside;
+	if (block->seccomp)
+		return await_order_without_calls(done);
 	int64_t began = seconds_now();
-	while (atomic_load_explicit(&block->seq, memory_order_acquire) == done) {
-		for (int i = 0; i < SPINS; i++)
-			__asm__ volatile("pause");
+	while (!has_order(done)) {
 		sys_sched_yield();
-		if (seconds_now() - began > PATIENCE_S)
+		if (seconds_now() - began > PATIENCE_S ||
+		    (tracer && sys_call3(KILL_NR, tracer, 0, 0) == -ERROR_NO_PROCESS))
 			return false;
 	}
 	return true;
@@ -256,18 +280,21 @@ __attribute__((used)) static _Noreturn void attach_serve(void)
 
 /* rax, rdi, rsi, rdx: mprotect of our data, which nothing may touch before. */
 __asm__(".text\n"
-	".type attach_entry,@function\n"
-	"attach_entry:\n"
-	"	.cfi_startproc\n"
-	"	.cfi_undefined rip\n"
-	"	syscall\n"
-	"	test %eax, %eax\n"
-	"	jnz 1f\n"
-	"	call attach_serve\n"
-	"1:	pause\n"
-	"	jmp 1b\n"
-	"	.cfi_endproc\n"
-	".size attach_entry, .-attach_entry\n");
+	".set stack_top_at, tidemark_attach_block + " TEXT(
+		WIRE_ATTACH_STACK_OFFSET) "\n"
+					  ".type attach_entry,@function\n"
+					  "attach_entry:\n"
+					  "	.cfi_startproc\n"
+					  "	.cfi_undefined rip\n"
+					  "	syscall\n"
+					  "	test %eax, %eax\n"
+					  "	jnz 1f\n"
+					  "	mov stack_top_at(%rip), %rsp\n"
+					  "	call attach_serve\n"
+					  "1:	pause\n"
+					  "	jmp 1b\n"
+					  "	.cfi_endproc\n"
+					  ".size attach_entry, .-attach_entry\n");
 
 /* All registers as they were; the flags by our own stack, which nobody uses now. */
 #define RESTORE(name, index) "	mov registers_at+8*" #index "(%rip), %" #name "\n"
@@ -295,5 +322,7 @@ __asm__(".text\n"
 										  "attach_leave, "
 										  ".-attach_"
 										  "leave\n");
+_Static_assert(offsetof(struct wire_attach_block, stack_top) == WIRE_ATTACH_STACK_OFFSET,
+	       "known to the assembler");
 _Static_assert(offsetof(struct wire_attach_block, registers) == WIRE_ATTACH_REGISTERS_OFFSET,
 	       "known to the assembler");

@@ -96,6 +96,7 @@ static int write_patches(struct inject *inject, struct tm_error *err)
 					       patch->entry->name, (int)inject->facts.pid,
 					       strerror(-error));
 			inject->facts.patched++;
+			steps_reach(&inject->stop.steps, "patching");
 		}
 		object->in_place |= object->set != NULL;
 	}
@@ -111,6 +112,7 @@ int change_do(struct inject *inject, struct tm_error *err)
 		error = stop_all(&inject->stop, 0, err);
 	if (error)
 		return error;
+	steps_reach(&inject->stop.steps, "stopped");
 	error = check_code(inject, err);
 	for (size_t i = 0; !error && i < inject->stop.count; i++) {
 		error = move_thread(inject, &scan, &inject->stop.threads[i]);
@@ -119,7 +121,11 @@ int change_do(struct inject *inject, struct tm_error *err)
 				(int)inject->stop.threads[i].tid, (int)inject->facts.pid,
 				strerror(-error));
 	}
-	return error ? error : write_patches(inject, err);
+	steps_reach(&inject->stop.steps, "moved");
+	if (!error)
+		error = write_patches(inject, err);
+	steps_reach(&inject->stop.steps, "patched");
+	return error;
 }
 
 /* ---- out ---- */
@@ -166,8 +172,12 @@ int change_undo(struct inject *inject, struct tm_error *err)
 			       (int)inject->facts.pid, strerror(-error));
 	if (count)
 		error = stop_all(&inject->stop, 0, err);
-	for (uint32_t i = 0; !error && i < count; i++)
+	steps_reach(&inject->stop.steps, "stopped-again");
+	for (uint32_t i = 0; !error && i < count; i++) {
 		error = restore(inject, &patches[i]);
+		steps_reach(&inject->stop.steps, "restoring");
+	}
+	steps_reach(&inject->stop.steps, "restored");
 	if (!error)
 		error = session_write(inject, offsetof(struct wire_attach_block, patch_count),
 				      &none, sizeof none);

@@ -12,16 +12,14 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "inject/change.h"
+#include "inject/guard.h"
 #include "inject/state.h"
 
 enum {
 	CAPABILITY_NICE = 23,
 	CAPABILITY_ADMIN = 21,
-	BUSY_TRIES = 200,
-	BUSY_PAUSE_US = 2 * 1000,
-	LOOK_NS = 500 * 1000 * 1000,
-	LOOK_SHARE = 100, /* looking takes at most that part of the time */
+	GUARD_STEP_US = 2 * 1000,
+	GUARD_STEPS = 5000, /* longer than a guard needs to leave by itself */
 };
 
 const struct inject_facts *inject_facts(const struct inject *inject)
@@ -38,27 +36,51 @@ const char *inject_unhooked(const struct inject *inject)
 
 static bool is_alive(uint32_t pid, uint64_t start)
 {
-	return pid && proc_start_ticks((pid_t)pid) == start && start;
+	char state = pid ? proc_thread_state((pid_t)pid, (pid_t)pid) : 0;
+	return state && !strchr("ZXx", state) && start && proc_start_ticks((pid_t)pid) == start;
+}
+
+/* Of a process that the block names: it and when it was started. */
+static bool read_alive(const struct inject *inject, size_t pid_at, size_t start_at, pid_t *ret)
+{
+	uint32_t pid = 0;
+	uint64_t start = 0;
+	if (session_read(inject, pid_at, &pid, sizeof pid) ||
+	    session_read(inject, start_at, &start, sizeof start))
+		return false;
+	*ret = (pid_t)pid;
+	return is_alive(pid, start);
+}
+
+static bool has_collector(const struct inject *inject, pid_t *ret)
+{
+	return read_alive(inject, offsetof(struct wire_attach_block, collector_pid),
+			  offsetof(struct wire_attach_block, collector_start), ret);
+}
+
+/* A recorder was killed: its tracer is just leaving the process. */
+static void wait_for_tracer(const struct inject *inject)
+{
+	pid_t pid;
+	for (int i = 0; i < GUARD_STEPS && !has_collector(inject, &pid) &&
+			read_alive(inject, offsetof(struct wire_attach_block, tracer_pid),
+				   offsetof(struct wire_attach_block, tracer_start), &pid);
+	     i++)
+		usleep(GUARD_STEP_US);
 }
 
 /* Who records it now, if the agent is there. */
 static int look_at_session(struct inject *inject, struct tm_error *err)
 {
-	uint32_t pid = 0, patches = 0;
-	uint64_t start = 0;
-	int error =
-		session_read(inject, offsetof(struct wire_attach_block, collector_pid), &pid, 4);
-	if (!error)
-		error = session_read(inject, offsetof(struct wire_attach_block, collector_start),
-				     &start, sizeof start);
-	if (!error)
-		error = session_read(inject, offsetof(struct wire_attach_block, patch_count),
-				     &patches, sizeof patches);
-	if (error)
-		return tm_fail(err, error, "the agent in process %d cannot be read",
+	uint32_t patches = 0;
+	pid_t pid = 0;
+	wait_for_tracer(inject);
+	bool alive = has_collector(inject, &pid);
+	if (session_read(inject, offsetof(struct wire_attach_block, patch_count), &patches,
+			 sizeof patches))
+		return tm_fail(err, -EIO, "the agent in process %d cannot be read",
 			       (int)inject->facts.pid);
-	if (is_alive(pid, start))
-		inject->facts.collector = (pid_t)pid;
+	inject->facts.collector = alive ? pid : 0;
 	inject->facts.orphan = patches && !inject->facts.collector;
 	if (inject->facts.collector && !inject->options.any_session)
 		return tm_fail(err, -EBUSY,
@@ -108,6 +130,10 @@ static void count_threads(struct inject *inject)
 static int look(struct inject *inject, struct tm_error *err)
 {
 	target_look(inject->options.pid, &inject->target);
+	for (int i = 0; i < GUARD_STEPS && !strcmp(inject->target.tracer_name, GUARD_NAME); i++) {
+		usleep(GUARD_STEP_US); /* ours, for some milliseconds */
+		target_look(inject->options.pid, &inject->target);
+	}
 	int error = target_judge(&inject->target, err);
 	if (error)
 		return error;
@@ -186,7 +212,7 @@ struct inject *inject_close(struct inject *inject)
 {
 	if (!inject)
 		return NULL;
-	remote_return(&inject->remote);
+	guard_end(inject);
 	stop_done(&inject->stop);
 	for (size_t i = 0; i < inject->object_count; i++) {
 		patch_set_free(inject->objects[i].set);
@@ -220,146 +246,30 @@ void inject_describe(const struct inject *inject, struct text *text)
 	}
 }
 
-/* ---- entering ---- */
-
-static int note_collector(struct inject *inject, bool present)
-{
-	uint32_t pid = present ? (uint32_t)getpid() : 0;
-	uint64_t start = present ? proc_start_ticks(getpid()) : 0;
-	int error = session_write(inject, offsetof(struct wire_attach_block, collector_start),
-				  &start, sizeof start);
-	return error ? error
-		     : session_write(inject, offsetof(struct wire_attach_block, collector_pid),
-				     &pid, sizeof pid);
-}
-
-/* The thread that is in the middle of something may be the very one that was borrowed. */
-static int borrow_another(struct inject *inject, struct tm_error *err)
-{
-	remote_return(&inject->remote);
-	usleep(BUSY_PAUSE_US);
-	return session_borrow(inject, err);
-}
-
-/* A thread may still be writing an event of the session before; not for long. */
-static int begin(struct inject *inject, int fd, struct tm_error *err)
-{
-	for (int i = 0; i <= BUSY_TRIES; i++) {
-		int64_t result = 0;
-		int error = remote_order(&inject->remote, WIRE_ATTACH_BEGIN, (uint64_t)fd,
-					 i == BUSY_TRIES, &result, err);
-		if (error)
-			return error;
-		if (result == -EPERM)
-			return tm_fail(err, -EPERM,
-				       "process %d has forbidden itself to read the time-stamp "
-				       "counter (PR_SET_TSC), which the agent needs; start it with "
-				       "'tidemark run'",
-				       (int)inject->facts.pid);
-		if (result != -EBUSY)
-			return result ? tm_fail(err, (int)result,
-						"the agent cannot begin in process %d: %s (a "
-						"limit on its memory?)",
-						(int)inject->facts.pid, strerror((int)-result))
-				      : 0;
-		error = borrow_another(inject, err);
-		if (error)
-			return error;
-	}
-	return -EBUSY;
-}
-
-/* With a thread that serves. */
-static int enter(struct inject *inject, inject_fill_fn fill, void *ctx, struct tm_error *err)
-{
-	char name[32], path[64];
-	int64_t fd = -1, ignored;
-	uint32_t seccomp = inject->facts.seccomp;
-	int error = session_write(inject, offsetof(struct wire_attach_block, seccomp), &seccomp,
-				  sizeof seccomp)
-			    ? -ESRCH
-			    : 0;
-	if (!error)
-		error = remote_order(&inject->remote, WIRE_ATTACH_OPEN, 0, 0, &fd, err);
-	if (!error && fd < 0)
-		return tm_fail(err, (int)fd,
-			       "process %d cannot open another descriptor, which is needed for a "
-			       "moment: %s",
-			       (int)inject->facts.pid, strerror((int)-fd));
-	if (error)
-		return error;
-	snprintf(name, sizeof name, "fd/%d", (int)fd);
-	proc_path(path, sizeof path, inject->facts.pid, inject->remote.tid, name);
-	error = fill(ctx, path, err);
-	if (!error)
-		error = islands_map(inject, err);
-	if (!error)
-		error = begin(inject, (int)fd, err);
-	if (error && remote_order(&inject->remote, WIRE_ATTACH_CLOSE, (uint64_t)fd, 0, &ignored,
-				  &(struct tm_error){0}))
-		return error;
-	return error;
-}
+/* ---- by the tracer ---- */
 
 int inject_enter(struct inject *inject, inject_fill_fn fill, void *ctx, struct tm_error *err)
 {
-	int error = inject->facts.orphan ? change_undo(inject, err) : 0;
-	if (error)
-		return error;
-	uint64_t began = clock_steady_ns();
-	error = session_borrow(inject, err);
-	if (error)
-		return error;
-	error = enter(inject, fill, ctx, err);
-	remote_return(&inject->remote);
-	inject->facts.borrow_ns = clock_steady_ns() - began;
-	if (!error && note_collector(inject, true))
-		error = tm_fail(err, -ESRCH, "process %d has ended", (int)inject->facts.pid);
-	if (error)
-		stop_release(&inject->stop);
-	return error;
+	struct guard_order order = {.what = GUARD_ENTER, .fill = fill, .ctx = ctx};
+	return guard_do(inject, &order, err);
 }
 
 int inject_patch(struct inject *inject, struct tm_error *err)
 {
-	int error = islands_note(inject, err);
-	if (!error)
-		error = change_do(inject, err);
-	stop_release(&inject->stop);
-	inject->facts.enter_pause_ns = inject->stop.pause_ns;
-	return error;
+	return guard_do(inject, &(struct guard_order){.what = GUARD_PATCH}, err);
 }
 
 int inject_look(struct inject *inject, struct tm_error *err)
 {
-	uint64_t began = clock_steady_ns();
-	if (!stop_settle(&inject->stop) || began < inject->next_look_ns)
-		return 0;
-	size_t before = inject->facts.functions;
-	int found = islands_plan(inject, err);
-	uint64_t cost = (clock_steady_ns() - began) * LOOK_SHARE;
-	inject->next_look_ns = began + (cost > LOOK_NS ? cost : LOOK_NS);
-	if (found <= 0)
-		return found;
-	int error = session_borrow(inject, err);
-	if (error)
-		return error;
-	error = islands_map(inject, err);
-	remote_return(&inject->remote);
-	if (!error)
-		error = islands_note(inject, err);
-	if (!error)
-		error = change_do(inject, err);
-	stop_release(&inject->stop);
-	return error ? error : (int)(inject->facts.functions - before);
+	/* A second tracer does not know what the first has planned; it can still leave. */
+	return inject->guard_lost
+		       ? 0
+		       : guard_do(inject, &(struct guard_order){.what = GUARD_LOOK}, err);
 }
 
 int inject_leave(struct inject *inject, struct tm_error *err)
 {
-	int error = inject->facts.present || inject->base ? change_undo(inject, err) : 0;
-	if (!error && inject->base && note_collector(inject, false))
-		error = -ESRCH;
-	return error;
+	return guard_do(inject, &(struct guard_order){.what = GUARD_LEAVE}, err);
 }
 
 bool inject_is_same(const struct inject *inject)

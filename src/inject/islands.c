@@ -42,6 +42,7 @@ static struct inject_object *add_object(struct inject *inject, const struct obje
 					.start = object->start,
 					.end = object->end,
 					.inode = object->inode,
+					.code_end = object->code_end,
 					.path = tm_strdup(object->path)};
 	return added->path ? added : NULL;
 }

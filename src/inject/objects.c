@@ -47,8 +47,8 @@ int objects_open(pid_t pid, pid_t tid, const struct proc_map *map)
 	return mapped >= 0 ? mapped : fd;
 }
 
-/* The bias at which a mapping of the file holds its code; false: it does not. */
-static bool find_bias(int fd, const struct proc_map *map, uint64_t *ret)
+/* The bias at which a mapping of the file holds its code, and its end; false: it does not. */
+static bool find_code(int fd, const struct proc_map *map, struct object *object)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr headers[HEADERS_MAX];
@@ -67,8 +67,10 @@ static bool find_bias(int fd, const struct proc_map *map, uint64_t *ret)
 		if (load->p_type != PT_LOAD || !(load->p_flags & PF_X) || map->offset < offset ||
 		    map->offset >= load->p_offset + load->p_filesz)
 			continue;
-		*ret = map->start - (map->offset - offset) -
-		       (load->p_vaddr & ~(uint64_t)(PAGE - 1));
+		object->bias = map->start - (map->offset - offset) -
+			       (load->p_vaddr & ~(uint64_t)(PAGE - 1));
+		uint64_t end = object->bias + load->p_vaddr + load->p_filesz;
+		object->code_end = end <= map->end && load->p_filesz == load->p_memsz ? end : 0;
 		return true;
 	}
 	return false;
@@ -114,7 +116,7 @@ int objects_find(pid_t pid, pid_t tid, const struct proc_maps *maps, struct obje
 		int fd = objects_open(pid, tid, map);
 		if (fd < 0)
 			continue;
-		bool found = find_bias(fd, map, &object.bias);
+		bool found = find_code(fd, map, &object);
 		close(fd);
 		if (!found || is_known(&objects, &object))
 			continue;

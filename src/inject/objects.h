@@ -8,6 +8,7 @@
 struct object {
 	uint64_t bias;       /* run-time address = bias + ELF address */
 	uint64_t start, end; /* its mappings of the file */
+	uint64_t code_end;   /* of its code: the rest of that page belongs to nobody */
 	uint64_t device, inode;
 	const char *path; /* borrowed from the maps */
 };

@@ -22,7 +22,6 @@ enum {
 	POLL_NS = 20 * 1000,
 	MPROTECT_NR = 10,
 	READ_WRITE = 3,
-	RED_ZONE_BYTES = 128,
 };
 #define ORDER_NS  (10 * 1000000000ull)
 #define RETURN_NS (60 * 1000000000ull)
@@ -85,8 +84,8 @@ static bool in_restartable_sequence(pid_t tid, int memory_fd)
 
 static int take(struct remote *remote, pid_t tid, struct tm_error *err)
 {
-	const uint64_t all = ~0ull;
 	int error = stop_seize(remote->stop, tid, err);
+	steps_reach(&remote->stop->steps, "seized");
 	if (!error)
 		error = stop_one(remote->stop, tid, 0, err);
 	if (error)
@@ -97,15 +96,15 @@ static int take(struct remote *remote, pid_t tid, struct tm_error *err)
 		return -EAGAIN;
 	}
 	remote->registers = thread->registers;
-	if (ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof remote->mask, &remote->mask) ||
-	    ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof all, &all)) {
+	if (ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof remote->mask, &remote->mask)) {
 		error = -errno;
 		stop_resume(remote->stop, tid);
-		return tm_fail(err, error, "cannot block the signals of thread %d: %s", (int)tid,
+		return tm_fail(err, error, "cannot read the signal mask of thread %d: %s", (int)tid,
 			       strerror(-error));
 	}
 	remote->tid = tid;
 	remote->borrowed = true;
+	steps_reach(&remote->stop->steps, "borrowed");
 	return 0;
 }
 
@@ -196,6 +195,32 @@ static int to_stop(struct remote *remote, struct tm_error *err)
 	return error == -ESRCH ? died(remote, err) : error;
 }
 
+/*
+ * Signals are blocked while it works for us. Its registers change first and are
+ * given back last: whatever we have it run restores its mask by itself if we die.
+ */
+static int send_away(struct remote *remote, const struct user_regs_struct *regs,
+		     struct tm_error *err)
+{
+	const uint64_t all = ~0ull;
+	if (ptrace(PTRACE_SETREGS, remote->tid, NULL, regs))
+		return died(remote, err);
+	steps_reach(&remote->stop->steps, "sent");
+	if (ptrace(PTRACE_SETSIGMASK, remote->tid, (void *)sizeof all, &all))
+		return died(remote, err);
+	return 0;
+}
+
+static int call_back(struct remote *remote, struct tm_error *err)
+{
+	if (ptrace(PTRACE_SETSIGMASK, remote->tid, (void *)sizeof remote->mask, &remote->mask))
+		return died(remote, err);
+	steps_reach(&remote->stop->steps, "calling-back");
+	if (ptrace(PTRACE_SETREGS, remote->tid, NULL, &remote->registers))
+		return died(remote, err);
+	return 0;
+}
+
 int remote_system(struct remote *remote, uint64_t at, const uint64_t number_and_args[7],
 		  int64_t *ret, struct tm_error *err)
 {
@@ -209,11 +234,14 @@ int remote_system(struct remote *remote, uint64_t at, const uint64_t number_and_
 	regs.r10 = number_and_args[4];
 	regs.r8 = number_and_args[5];
 	regs.r9 = number_and_args[6];
-	if (ptrace(PTRACE_SETREGS, remote->tid, NULL, &regs))
-		return died(remote, err);
-	int error = to_system_call(remote, err);
+	int error = send_away(remote, &regs, err);
+	steps_reach(&remote->stop->steps, "calling");
 	if (!error)
 		error = to_system_call(remote, err);
+	steps_reach(&remote->stop->steps, "in-call");
+	if (!error)
+		error = to_system_call(remote, err);
+	steps_reach(&remote->stop->steps, "called");
 	if (error)
 		return error;
 	if (ptrace(PTRACE_GETREGS, remote->tid, NULL, &regs))
@@ -225,9 +253,9 @@ int remote_system(struct remote *remote, uint64_t at, const uint64_t number_and_
 		return died(remote, err);
 	thread->asked = true;
 	error = to_stop(remote, err);
-	/* At once: if we are killed now it goes on where it was. */
-	if (!error && ptrace(PTRACE_SETREGS, remote->tid, NULL, &remote->registers))
-		return died(remote, err);
+	if (!error)
+		error = call_back(remote, err);
+	steps_reach(&remote->stop->steps, "called-back");
 	return error;
 }
 
@@ -289,15 +317,17 @@ int remote_start(struct remote *remote, const struct remote_start *start, struct
 			       (int)remote->stop->pid, strerror(-error));
 	regs.orig_rax = (uint64_t)-1;
 	regs.rip = start->entry;
-	regs.rsp = start->stack_top - RED_ZONE_BYTES;
 	regs.rax = MPROTECT_NR;
 	regs.rdi = start->data_start;
 	regs.rsi = start->data_bytes;
 	regs.rdx = READ_WRITE;
-	if (ptrace(PTRACE_SETREGS, remote->tid, NULL, &regs))
-		return died(remote, err);
+	error = send_away(remote, &regs, err);
+	if (error)
+		return error;
+	steps_reach(&remote->stop->steps, "starting");
 	remote->serving = true;
 	stop_continue(remote->stop, remote->tid);
+	steps_reach(&remote->stop->steps, "serving");
 	return 0;
 }
 
@@ -378,11 +408,13 @@ void remote_return(struct remote *remote)
 		return;
 	if (!has_left(remote)) {
 		thread->registers = remote->registers;
-		ptrace(PTRACE_SETREGS, remote->tid, NULL, &remote->registers);
-		ptrace(PTRACE_SETSIGMASK, remote->tid, (void *)sizeof remote->mask, &remote->mask);
+		steps_reach(&remote->stop->steps, "returning");
+		if (call_back(remote, &ignored))
+			return;
 		if (remote->serving && write_serving(remote, 0))
 			remote->serving = false; /* then the process is gone */
 	}
 	stop_resume(remote->stop, remote->tid);
 	remote->serving = false;
+	steps_reach(&remote->stop->steps, "returned");
 }

@@ -9,8 +9,8 @@
  *	remote_return()    it goes on where it was
  *
  * No signal is used, and none is raised: a process that ignores or blocks SIGTRAP
- * keeps doing so. If we die in between, the thread goes on by itself, except in
- * the moment of remote_system().
+ * keeps doing so. If we die in between, the thread goes on by itself: at once
+ * after remote_system() if `at` is a cave's code, else when it finds us gone.
  */
 #pragma once
 
@@ -32,13 +32,14 @@ struct remote {
 /* tries other threads where one cannot be had. memory_fd: open for reading and writing. */
 TM_MUST_CHECK int remote_borrow(struct remote *remote, struct stop *stop, int memory_fd,
 				struct tm_error *err);
-/* at: address of a `syscall` instruction. The result, or -errno, in *ret. */
+/* at: address of a `syscall` instruction, if possible that of cave.h. The result, or -errno, in
+ * *ret. */
 TM_MUST_CHECK int remote_system(struct remote *remote, uint64_t at,
 				const uint64_t number_and_args[7], int64_t *ret,
 				struct tm_error *err);
 struct remote_start {
 	uint64_t block;
-	uint64_t entry, stack_top;
+	uint64_t entry;
 	uint64_t data_start, data_bytes; /* to be made writable */
 };
 TM_MUST_CHECK int remote_start(struct remote *remote, const struct remote_start *start,

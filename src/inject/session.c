@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/version.h"
+#include "inject/cave.h"
 
 enum {
 	HEAD_BYTES = 4096,
@@ -127,9 +128,48 @@ static void fill_block(struct inject *inject)
 	memcpy(block->auxv, inject->auxv, inject->auxv_words * sizeof inject->auxv[0]);
 }
 
+/* Room behind somebody's code; 0: nowhere, which is rare. */
+static uint64_t find_cave(const struct inject *inject)
+{
+	uint64_t place = 0;
+	for (size_t i = 0; !place && i < inject->object_count; i++)
+		place = cave_after(inject->objects[i].code_end);
+	return place;
+}
+
+/* One system call by code that brings the thread back if we die; else by the kernel's page. */
+static int call_from_cave(struct inject *inject, const uint64_t call[7], int64_t *ret,
+			  struct tm_error *err)
+{
+	uint64_t cave = find_cave(inject), at = cave ? cave : find_syscall(inject);
+	uint8_t old[CAVE_BYTES], code[CAVE_BYTES];
+	struct remote *remote = &inject->remote;
+	if (!at)
+		return tm_fail(err, -ENOTSUP,
+			       "process %d has no vdso (vdso=0 at boot?) and no room in its code, "
+			       "without which there is no way in; start the program with "
+			       "'tidemark run'",
+			       (int)inject->facts.pid);
+	if (!cave)
+		return remote_system(remote, at, call, ret, err);
+	struct user_regs_struct resumed = remote_resumed(&remote->registers);
+	cave_fill(&resumed, remote->mask, code);
+	int error = remote_read(inject->memory_fd, cave, old, sizeof old);
+	if (!error && cave_is_ours(old))
+		memset(old, 0, sizeof old);
+	if (!error)
+		error = remote_write(inject->memory_fd, cave, code, sizeof code);
+	if (error)
+		return tm_fail(err, error, "cannot write to the code of process %d: %s",
+			       (int)inject->facts.pid, strerror(-error));
+	error = remote_system(remote, cave, call, ret, err);
+	if (!error && remote_write(inject->memory_fd, cave, old, sizeof old))
+		error = tm_fail(err, -ESRCH, "process %d has ended", (int)inject->facts.pid);
+	return error;
+}
+
 static int map_agent(struct inject *inject, struct tm_error *err)
 {
-	uint64_t at = find_syscall(inject);
 	int64_t address = 0;
 	const uint64_t call[7] = {SYS_mmap,
 				  0,
@@ -138,12 +178,7 @@ static int map_agent(struct inject *inject, struct tm_error *err)
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 				  (uint64_t)-1,
 				  0};
-	if (!at)
-		return tm_fail(err, -ENOTSUP,
-			       "process %d has no vdso (vdso=0 at boot?), without which there is "
-			       "no way in; start the program with 'tidemark run'",
-			       (int)inject->facts.pid);
-	int error = remote_system(&inject->remote, at, call, &address, err);
+	int error = call_from_cave(inject, call, &address, err);
 	if (error)
 		return error;
 	if (address < 0 && address > -4096)
@@ -159,6 +194,7 @@ static int map_agent(struct inject *inject, struct tm_error *err)
 	if (error)
 		return tm_fail(err, error, "cannot write the agent into process %d: %s",
 			       (int)inject->facts.pid, strerror(-error));
+	steps_reach(&inject->stop.steps, "written");
 	return 0;
 }
 
@@ -182,6 +218,26 @@ static int wait_for_server(const struct inject *inject, struct tm_error *err)
 		       (int)inject->facts.pid);
 }
 
+/* Who is the tracer: for other tidemarks, and for the thread that serves it. */
+static int note_tracer(const struct inject *inject)
+{
+	const struct proc_status *target = &inject->target.status;
+	uint32_t pid = (uint32_t)getpid(), inside = target->inner == target->group ? pid : 0;
+	uint32_t seccomp = inject->facts.seccomp;
+	uint64_t start = proc_start_ticks(getpid());
+	int error = session_write(inject, offsetof(struct wire_attach_block, tracer_start), &start,
+				  sizeof start);
+	if (!error)
+		error = session_write(inject, offsetof(struct wire_attach_block, tracer_pid), &pid,
+				      sizeof pid);
+	if (!error)
+		error = session_write(inject, offsetof(struct wire_attach_block, seccomp), &seccomp,
+				      sizeof seccomp);
+	return error ? error
+		     : session_write(inject, offsetof(struct wire_attach_block, tracer_inside),
+				     &inside, sizeof inside);
+}
+
 int session_borrow(struct inject *inject, struct tm_error *err)
 {
 	int error = inject->base ? wait_for_server(inject, err) : 0;
@@ -194,17 +250,15 @@ int session_borrow(struct inject *inject, struct tm_error *err)
 		return error;
 	if (!inject->base)
 		error = map_agent(inject, err);
-	uint64_t entry = 0, stack_top = 0;
+	uint64_t entry = 0;
 	if (!error && (session_read(inject, offsetof(struct wire_attach_block, entry), &entry,
 				    sizeof entry) ||
-		       session_read(inject, offsetof(struct wire_attach_block, stack_top),
-				    &stack_top, sizeof stack_top)))
+		       note_tracer(inject)))
 		error = tm_fail(err, -EIO, "the agent in process %d cannot be read",
 				(int)inject->facts.pid);
 	if (!error) {
 		struct remote_start start = {.block = inject->block,
 					     .entry = entry,
-					     .stack_top = stack_top,
 					     .data_start = inject->base + inject->image.data_start,
 					     .data_bytes = inject->image.data_bytes};
 		error = remote_start(&inject->remote, &start, err);

@@ -8,6 +8,7 @@
 #include "inject/patch.h"
 #include "inject/remote.h"
 #include "inject/target.h"
+#include "wire/wire.h"
 
 /* An object with entry points. */
 struct inject_object {
@@ -15,6 +16,7 @@ struct inject_object {
 	char *path;
 	struct plan *plan;
 	struct patch_set *set; /* once its island has a place */
+	uint64_t code_end;     /* where the bytes of its code end in memory */
 	bool in_place;
 	bool unload; /* not an allocator: dlclose */
 };
@@ -37,6 +39,13 @@ struct inject {
 	bool has_unload; /* dlclose is among them */
 	uint64_t next_look_ns;
 	char unhooked[200];
+	pid_t recorder;               /* the process that the user sees */
+	bool inside;                  /* a session was begun, and is to be left */
+	struct wire_control *control; /* the tracer's view of the session's memory; may be NULL */
+	/* The recorder's side of guard.h. */
+	pid_t guard_pid; /* 0: none */
+	int guard_fd;
+	bool guard_lost; /* it was killed */
 };
 
 /* ---- session.c: the agent and its block ---- */

@@ -19,7 +19,7 @@ enum {
 	RESTART_UNLESS_HANDLED = 514, /* the kernel's ERESTARTNOHAND */
 	LAST_STEPS = 200,
 };
-#define PATIENCE_NS (5 * 1000000000ull)
+#define PATIENCE_NS (15 * 1000000000ull) /* in which nothing stands still */
 
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128

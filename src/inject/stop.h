@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "inject/steps.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +43,7 @@ struct stop {
 	uint64_t first_ns; /* when the first thread was asked to stop, in this attempt */
 	uint64_t pause_ns; /* of the last stop: from then until the last one was let go */
 	unsigned attempts;
+	struct steps steps; /* for tests */
 };
 
 /* suspend_seccomp: filters of the process do not hold while it is traced. */

@@ -8,8 +8,8 @@
  *   thread   does it, stores result, then done = seq; waits for the next
  *   tracer   stops the thread and gives it its registers back
  *
- * If no order comes for a while the tracer is dead: the thread gives itself its
- * registers back and goes its way. What was patched is written down here, too,
+ * If the tracer is gone, or no order comes for a while, the thread gives itself
+ * its registers back and goes its way. What was patched is written down here, too,
  * so that any later tracer can undo it. Freestanding-safe.
  */
 #pragma once
@@ -19,10 +19,11 @@
 
 #define WIRE_ATTACH_SYMBOL           "tidemark_attach_block"
 #define WIRE_ATTACH_REGISTERS_OFFSET 592 /* of the block's registers */
+#define WIRE_ATTACH_STACK_OFFSET     40  /* of stack_top */
 
 enum {
 	WIRE_ATTACH_MAGIC = 0x6b617474, /* "ttak" */
-	WIRE_ATTACH_VERSION = 1,
+	WIRE_ATTACH_VERSION = 2,
 	WIRE_ATTACH_PATCHES = 1024,
 	WIRE_ATTACH_ISLANDS = 64,
 	WIRE_ATTACH_RANGES = 32,
@@ -110,6 +111,12 @@ struct wire_attach_block {
 	uint32_t collector_pid; /* as the collector sees itself; 0: nobody */
 	uint32_t session_count;
 	uint64_t collector_start; /* its start time in ticks, from /proc */
+
+	/* The process that traces for it; it may live on for a moment when the collector is dead.
+	 */
+	uint32_t tracer_pid;
+	uint32_t tracer_inside; /* its number as this process sees it; 0: it cannot */
+	uint64_t tracer_start;
 
 	/* What was done to the process. */
 	uint32_t patch_count;

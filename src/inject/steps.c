@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inject/steps.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEATH_MS = 10 * 1000 };
+
+void steps_init(struct steps *steps, pid_t recorder, int recorder_fd)
+{
+	const char *wanted = getenv("TIDEMARK_TEST_KILL");
+	*steps = (struct steps){.victim = getpid(), .recorder_fd = -1};
+	if (wanted && !strncmp(wanted, "recorder:", 9))
+		*steps = (struct steps){wanted + 9, recorder, recorder_fd};
+	else if (wanted && !strncmp(wanted, "tracer:", 7))
+		steps->name = wanted + 7;
+}
+
+void steps_reach(struct steps *steps, const char *name)
+{
+	if (!steps->name || strcmp(steps->name, name) != 0)
+		return;
+	struct pollfd dead = {.fd = steps->recorder_fd};
+	steps->name = NULL;
+	kill(steps->victim, SIGKILL);
+	poll(&dead, 1, DEATH_MS);
+}
