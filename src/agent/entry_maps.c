@@ -5,6 +5,7 @@
  * What ends a mapping is published before the call, what begins one after it,
  * as with blocks.
  */
+#include "agent/entry_maps.h"
 #include "agent/entry.h"
 
 #include <linux/mman.h>
@@ -15,8 +16,7 @@
 static inline struct lane *maps_begin(const struct call_site *site)
 {
 	struct lane *lane = hook_begin(site);
-	/* Also in a pause: they are few, and what is mapped then would be missing later. */
-	return lane && !agent_fixed.no_maps && hook_frees_recorded() ? lane : NULL;
+	return lane && maps_wanted() ? lane : NULL;
 }
 
 static void emit_map(struct lane *lane, const struct call_site *site, enum wire_extra kind,
@@ -44,26 +44,97 @@ static void emit_range(struct lane *lane, const struct call_site *site, enum wir
 	hook_lower(lane);
 }
 
-#define MMAP_HOOK(function)                                                                        \
-	EXPORT void *function(void *at, size_t bytes, int prot, int flags, int fd, long offset)    \
-	{                                                                                          \
-		if (PASSING())                                                                     \
-			return real.function(at, bytes, prot, flags, fd, offset);                  \
-		struct call_site site = CALL_SITE();                                               \
-		struct lane *lane = maps_begin(&site);                                             \
-		void *got = real.function(at, bytes, prot, flags, fd, offset);                     \
-		if (lane && got != MAP_FAILED_RESULT)                                              \
-			emit_map(lane, &site, WIRE_EV_MMAP,                                        \
-				 (struct wire_ev_map){.address = (uint64_t)got,                    \
-						      .bytes = bytes,                              \
-						      .prot = (uint32_t)prot,                      \
-						      .flags = (uint32_t)flags,                    \
-						      .node_and_fd = flags & MAP_ANONYMOUS         \
-									     ? 0                   \
-									     : (uint32_t)(fd + 1), \
-						      .offset = (uint64_t)offset},                 \
-				 NULL);                                                            \
-		return got;                                                                        \
+static void emit_mmap(struct lane *lane, const struct call_site *site, const uintptr_t *a,
+		      uintptr_t got)
+{
+	int fd = (int)a[4];
+	emit_map(lane, site, WIRE_EV_MMAP,
+		 (struct wire_ev_map){.address = got,
+				      .bytes = a[1],
+				      .prot = (uint32_t)a[2],
+				      .flags = (uint32_t)a[3],
+				      .node_and_fd = a[3] & MAP_ANONYMOUS ? 0 : (uint32_t)(fd + 1),
+				      .offset = a[5]},
+		 NULL);
+}
+
+static void emit_mremap(struct lane *lane, const struct call_site *site, const uintptr_t *a,
+			void *got)
+{
+	const uint64_t from[2] = {a[0], a[1]};
+	if (got == MAP_FAILED_RESULT)
+		emit_range(lane, site, WIRE_EV_MREMAP_FAIL, a[0], a[1], 0);
+	else
+		emit_map(lane, site, WIRE_EV_MREMAP_END,
+			 (struct wire_ev_map){.address = (uint64_t)got, .bytes = a[2]}, from);
+}
+
+static void emit_break(struct lane *lane, const struct call_site *site, uint64_t from, uint64_t to)
+{
+	hook_raise(lane, site);
+	uint64_t payload[3] = {from, to, unwind(lane, site)};
+	emit_extra(lane, WIRE_EV_BRK, payload, 3);
+	hook_lower(lane);
+}
+
+bool maps_wanted(void)
+{
+	/* Also in a pause: they are few, and what is mapped then would be missing later. */
+	return !agent_fixed.no_maps && hook_frees_recorded();
+}
+
+void maps_before(struct lane *lane, const struct call_site *site, enum wire_hook hook,
+		 const uintptr_t *a)
+{
+	if (hook == WIRE_HOOK_MUNMAP)
+		emit_range(lane, site, WIRE_EV_MUNMAP, a[0], a[1], 0);
+	else if (hook == WIRE_HOOK_MREMAP)
+		emit_range(lane, site, WIRE_EV_MREMAP_BEGIN, a[0], a[1], 0);
+}
+
+static bool gives_back(uintptr_t advice)
+{
+	return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
+}
+
+void maps_after(struct lane *lane, const struct call_site *site, enum wire_hook hook,
+		const uintptr_t *a, uintptr_t result)
+{
+	void *got = (void *)result;
+	if (hook == WIRE_HOOK_MMAP && got != MAP_FAILED_RESULT)
+		emit_mmap(lane, site, a, result);
+	else if (hook == WIRE_HOOK_MREMAP)
+		emit_mremap(lane, site, a, got);
+	else if (hook == WIRE_HOOK_MUNMAP && (int)result)
+		emit_range(lane, site, WIRE_EV_MUNMAP_FAIL, a[0], a[1], 0);
+	else if (hook == WIRE_HOOK_MPROTECT && !(int)result)
+		emit_range(lane, site, WIRE_EV_MPROTECT, a[0], a[1], (uint32_t)a[2]);
+	else if (hook == WIRE_HOOK_MADVISE && !(int)result && gives_back(a[2]))
+		emit_range(lane, site, WIRE_EV_MADVISE, a[0], a[1], (uint32_t)a[2]);
+	else if (hook == WIRE_HOOK_SBRK && got != MAP_FAILED_RESULT && a[0])
+		emit_break(lane, site, result, result + a[0]);
+}
+
+/* The call with what is told before and after it. */
+#define RECORDED(hook, type, call, ...)                              \
+	struct call_site site = CALL_SITE();                         \
+	struct lane *lane = maps_begin(&site);                       \
+	const uintptr_t a[6] = {__VA_ARGS__};                        \
+	if (lane)                                                    \
+		maps_before(lane, &site, hook, a);                   \
+	type result = call;                                          \
+	if (lane)                                                    \
+		maps_after(lane, &site, hook, a, (uintptr_t)result); \
+	return result
+
+#define MMAP_HOOK(function)                                                                       \
+	EXPORT void *function(void *at, size_t bytes, int prot, int flags, int fd, long offset)   \
+	{                                                                                         \
+		if (PASSING())                                                                    \
+			return real.function(at, bytes, prot, flags, fd, offset);                 \
+		RECORDED(WIRE_HOOK_MMAP, void *,                                                  \
+			 real.function(at, bytes, prot, flags, fd, offset), (uintptr_t)at, bytes, \
+			 (uint32_t)prot, (uint32_t)flags, (uint32_t)fd, (uintptr_t)offset);       \
 	}
 
 MMAP_HOOK(mmap)
@@ -73,14 +144,7 @@ EXPORT int munmap(void *at, size_t bytes)
 {
 	if (PASSING())
 		return real.munmap(at, bytes);
-	struct call_site site = CALL_SITE();
-	struct lane *lane = maps_begin(&site);
-	if (lane)
-		emit_range(lane, &site, WIRE_EV_MUNMAP, (uint64_t)at, bytes, 0);
-	int result = real.munmap(at, bytes);
-	if (lane && result)
-		emit_range(lane, &site, WIRE_EV_MUNMAP_FAIL, (uint64_t)at, bytes, 0);
-	return result;
+	RECORDED(WIRE_HOOK_MUNMAP, int, real.munmap(at, bytes), (uintptr_t)at, bytes);
 }
 
 /* Variadic in the C library; the fifth argument is passed on whether or not it was given. */
@@ -88,51 +152,24 @@ EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, void *t
 {
 	if (PASSING())
 		return real.mremap(at, old_bytes, bytes, flags, to);
-	struct call_site site = CALL_SITE();
-	struct lane *lane = maps_begin(&site);
-	if (lane)
-		emit_range(lane, &site, WIRE_EV_MREMAP_BEGIN, (uint64_t)at, old_bytes, 0);
-	void *got = real.mremap(at, old_bytes, bytes, flags, to);
-	const uint64_t from[2] = {(uint64_t)at, old_bytes};
-	if (lane && got == MAP_FAILED_RESULT)
-		emit_range(lane, &site, WIRE_EV_MREMAP_FAIL, (uint64_t)at, old_bytes, 0);
-	else if (lane)
-		emit_map(lane, &site, WIRE_EV_MREMAP_END,
-			 (struct wire_ev_map){.address = (uint64_t)got, .bytes = bytes}, from);
-	return got;
+	RECORDED(WIRE_HOOK_MREMAP, void *, real.mremap(at, old_bytes, bytes, flags, to),
+		 (uintptr_t)at, old_bytes, bytes);
 }
 
 EXPORT int mprotect(void *at, size_t bytes, int prot)
 {
 	if (PASSING())
 		return real.mprotect(at, bytes, prot);
-	struct call_site site = CALL_SITE();
-	struct lane *lane = maps_begin(&site);
-	int result = real.mprotect(at, bytes, prot);
-	if (lane && !result)
-		emit_range(lane, &site, WIRE_EV_MPROTECT, (uint64_t)at, bytes, (uint32_t)prot);
-	return result;
+	RECORDED(WIRE_HOOK_MPROTECT, int, real.mprotect(at, bytes, prot), (uintptr_t)at, bytes,
+		 (uint32_t)prot);
 }
 
 EXPORT int madvise(void *at, size_t bytes, int advice)
 {
 	if (PASSING())
 		return real.madvise(at, bytes, advice);
-	struct call_site site = CALL_SITE();
-	struct lane *lane = maps_begin(&site);
-	int result = real.madvise(at, bytes, advice);
-	if (lane && !result &&
-	    (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE))
-		emit_range(lane, &site, WIRE_EV_MADVISE, (uint64_t)at, bytes, (uint32_t)advice);
-	return result;
-}
-
-static void emit_break(struct lane *lane, const struct call_site *site, uint64_t from, uint64_t to)
-{
-	hook_raise(lane, site);
-	uint64_t payload[3] = {from, to, unwind(lane, site)};
-	emit_extra(lane, WIRE_EV_BRK, payload, 3);
-	hook_lower(lane);
+	RECORDED(WIRE_HOOK_MADVISE, int, real.madvise(at, bytes, advice), (uintptr_t)at, bytes,
+		 (uint32_t)advice);
 }
 
 EXPORT int brk(void *to)
@@ -152,10 +189,5 @@ EXPORT void *sbrk(intptr_t bytes)
 {
 	if (PASSING() || !bytes)
 		return real.sbrk(bytes);
-	struct call_site site = CALL_SITE();
-	struct lane *lane = maps_begin(&site);
-	void *from = real.sbrk(bytes);
-	if (lane && from != MAP_FAILED_RESULT)
-		emit_break(lane, &site, (uint64_t)from, (uint64_t)from + (uint64_t)bytes);
-	return from;
+	RECORDED(WIRE_HOOK_SBRK, void *, real.sbrk(bytes), (uintptr_t)bytes);
 }

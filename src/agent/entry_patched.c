@@ -12,6 +12,8 @@
  * the function throws find their way also where nobody knows our unwind table.
  */
 #include "agent/entry.h"
+#include "agent/entry_maps.h"
+#include "agent/entry_process.h"
 #include "agent/memory_ops.h"
 #include "wire/site.h"
 
@@ -271,6 +273,35 @@ static bool patched_new(struct patched_frame *frame)
 	return frame->result || !twin;
 }
 
+/* Mapped memory: what the allocator maps for itself is nested in its calls and not told. */
+static bool patched_map(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	enum wire_hook hook = (enum wire_hook)frame->site->hook;
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane) || !maps_wanted())
+		return false;
+	maps_before(lane, &site, hook, frame->arguments);
+	call_real(lane, &site, frame, frame->site->original);
+	maps_after(lane, &site, hook, frame->arguments, frame->result);
+	return true;
+}
+
+/* Nothing of the lane is there in the child. */
+static bool patched_fork(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	struct lane *lane = process_lane(&site);
+	if (!lane)
+		return false;
+	process_emit(lane, &site, WIRE_EV_FORK, 0, 0);
+	frame->result = call(frame, frame->site->original);
+	int pid = (int)frame->result;
+	if (pid)
+		process_emit(lane, &site, WIRE_EV_FORKED, pid > 0 ? (uint64_t)pid : 0, 0);
+	return true;
+}
+
 HOOKED static bool patched_rare(struct patched_frame *frame)
 {
 	switch ((enum wire_hook)frame->site->hook) {
@@ -285,6 +316,15 @@ HOOKED static bool patched_rare(struct patched_frame *frame)
 		return patched_xalloc(frame);
 	case WIRE_HOOK_NEW:
 		return patched_new(frame);
+	case WIRE_HOOK_MMAP:
+	case WIRE_HOOK_MUNMAP:
+	case WIRE_HOOK_MREMAP:
+	case WIRE_HOOK_MPROTECT:
+	case WIRE_HOOK_MADVISE:
+	case WIRE_HOOK_SBRK:
+		return patched_map(frame);
+	case WIRE_HOOK_FORK:
+		return patched_fork(frame);
 	case WIRE_HOOK_ALLOC:
 	case WIRE_HOOK_FREE:
 	case WIRE_HOOK_COUNT:

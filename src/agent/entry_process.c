@@ -4,6 +4,7 @@
  * tail jump: a wrapper would become the caller and change what they look for.
  * vfork returns twice on one stack and is not hooked at all.
  */
+#include "agent/entry_process.h"
 #include "agent/entry.h"
 
 #include <linux/prctl.h>
@@ -142,9 +143,7 @@ EXPORT int dlclose(void *handle)
 	return result;
 }
 
-/* The lane for an event of the process itself; NULL also in a vfork child, which only borrows the
- * memory. */
-static struct lane *process_lane(const struct call_site *site)
+struct lane *process_lane(const struct call_site *site)
 {
 	if (PASSING() || !agent_may_call())
 		return NULL;
@@ -152,8 +151,8 @@ static struct lane *process_lane(const struct call_site *site)
 	return lane && (uint32_t)sys_getpid() == agent_fixed.pid ? lane : NULL;
 }
 
-static void emit_process(struct lane *lane, const struct call_site *site, enum wire_extra kind,
-			 uint64_t first, uint64_t second)
+void process_emit(struct lane *lane, const struct call_site *site, enum wire_extra kind,
+		  uint64_t first, uint64_t second)
 {
 	uint64_t payload[2] = {first, second};
 	hook_raise(lane, site);
@@ -168,10 +167,10 @@ static void emit_process(struct lane *lane, const struct call_site *site, enum w
 		struct call_site site = CALL_SITE();                                               \
 		struct lane *lane = process_lane(&site);                                           \
 		if (lane)                                                                          \
-			emit_process(lane, &site, WIRE_EV_FORK, 0, 0);                             \
+			process_emit(lane, &site, WIRE_EV_FORK, 0, 0);                             \
 		int pid = real.function();                                                         \
 		if (lane && pid) /* in the child the lane has been wiped away */                   \
-			emit_process(lane, &site, WIRE_EV_FORKED, pid > 0 ? (uint64_t)pid : 0, 0); \
+			process_emit(lane, &site, WIRE_EV_FORKED, pid > 0 ? (uint64_t)pid : 0, 0); \
 		return pid;                                                                        \
 	}
 
@@ -185,10 +184,10 @@ FORK_HOOK(_Fork)
 		struct call_site site = CALL_SITE();                        \
 		struct lane *lane = process_lane(&site);                    \
 		if (lane)                                                   \
-			emit_process(lane, &site, WIRE_EV_EXEC, 0, 0);      \
+			process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);      \
 		int result = real.function arguments;                       \
 		if (lane)                                                   \
-			emit_process(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0); \
+			process_emit(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0); \
 		return result;                                              \
 	}
 
@@ -256,7 +255,7 @@ EXPORT int execle(const char *path, const char *first, ...)
 		struct call_site site = CALL_SITE();                                    \
 		struct lane *lane = process_lane(&site);                                \
 		if (lane)                                                               \
-			emit_process(lane, &site, WIRE_EV_EXIT, (uint32_t)status, how); \
+			process_emit(lane, &site, WIRE_EV_EXIT, (uint32_t)status, how); \
 		if ((how) != WIRE_EXIT_EXIT) /* which runs our destructor */            \
 			page_drop();                                                    \
 		real.function(status);                                                  \
@@ -273,7 +272,7 @@ EXPORT void abort(void)
 	struct call_site site = CALL_SITE();
 	struct lane *lane = process_lane(&site);
 	if (lane)
-		emit_process(lane, &site, WIRE_EV_EXIT, 0, WIRE_EXIT_ABORT);
+		process_emit(lane, &site, WIRE_EV_EXIT, 0, WIRE_EXIT_ABORT);
 	page_drop();
 	real.abort();
 }
@@ -344,7 +343,7 @@ EXPORT int pthread_setname_np(uintptr_t thread, const char *name)
 		uint64_t words[2];
 		memcpy(text, name, strlen(name)); /* at most 15: it succeeded */
 		memcpy(words, text, sizeof words);
-		emit_process(lane, &site, WIRE_EV_THREAD_NAME, words[0], words[1]);
+		process_emit(lane, &site, WIRE_EV_THREAD_NAME, words[0], words[1]);
 	}
 	return result;
 }

@@ -230,8 +230,8 @@ int guard_do(struct inject *inject, const struct guard_order *order, struct tm_e
 		}
 		message.path[sizeof message.path - 1] = '\0';
 		message.err = (struct tm_error){0};
-		message.result = order->fill ? order->fill(order->ctx, message.path, &message.err)
-					     : -EPROTO;
+		message.result =
+			order->fill ? order->fill(order->ctx, message.path, &message.err) : -EPROTO;
 		message.what = GUARD_FILLED;
 		if (!send_message(inject->guard_fd, &message))
 			break;

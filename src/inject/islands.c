@@ -68,8 +68,10 @@ static int plan_object(struct inject *inject, const struct proc_maps *maps,
 	int fd = map ? objects_open(inject->facts.pid, inject->tid, map) : -ENOENT;
 	if (fd < 0)
 		return 0;
-	struct plan_source source = {
-		.fd = fd, .bias = object->bias, .what = PLAN_ALL, .hooks = inject->options.hooks};
+	struct plan_source source = {.fd = fd,
+				     .bias = object->bias,
+				     .what = PLAN_ALL | PLAN_SYSTEM,
+				     .hooks = inject->options.hooks};
 	struct tm_error why = {0};
 	int error = plan_new(&source, &added->plan, &why);
 	struct plan *unload = inject->has_unload ? NULL : unload_plan(fd, object->bias);

@@ -55,7 +55,8 @@ static void drop_operators(struct making *making)
 	uint64_t targets[PLAN_CANDIDATES_MAX];
 	size_t target_count = 0;
 	for (size_t i = 0; i < found->count; i++)
-		if (found->list[i].match.family != PLAN_FAMILY_CXX)
+		if (found->list[i].match.family != PLAN_FAMILY_CXX &&
+		    found->list[i].match.family != PLAN_FAMILY_SYSTEM)
 			targets[target_count++] = making->source->bias + found->list[i].address;
 	for (bool again = true; again;) {
 		again = false;
@@ -75,21 +76,20 @@ static void drop_operators(struct making *making)
 	}
 }
 
-static bool has_malloc(const struct plan_found *found)
+static bool has(const struct plan_found *found, const char *name)
 {
 	for (size_t i = 0; i < found->count; i++)
-		if (!found->list[i].flaw && !strcmp(found->list[i].name, "malloc"))
+		if (!found->list[i].flaw && !strcmp(found->list[i].name, name))
 			return true;
 	return false;
 }
 
-/* A module with mallocx under no prefix is jemalloc; so is then its malloc. */
-static bool is_jemalloc(const struct plan_found *found)
+/* fork itself runs what the program wants run around it. */
+static void drop_fork(struct plan_found *found)
 {
+	bool inner = has(found, "_Fork");
 	for (size_t i = 0; i < found->count; i++)
-		if (!found->list[i].flaw && !strcmp(found->list[i].name, "mallocx"))
-			return true;
-	return false;
+		found->list[i].dropped |= inner && !strcmp(found->list[i].name, "fork");
 }
 
 /* ---- what becomes of them ---- */
@@ -218,10 +218,12 @@ static int make(struct making *making)
 	plan->refusals = tm_alloc_array(found->count + 1, sizeof *plan->refusals);
 	if (!plan->entries || !plan->refusals)
 		return -ENOMEM;
-	plan->has_malloc = has_malloc(found);
+	plan->has_malloc = has(found, "malloc");
 	drop_aliases(found);
+	drop_fork(found);
 	drop_operators(making);
-	bool jemalloc = is_jemalloc(found);
+	/* A module with mallocx under no prefix is jemalloc; so is then its malloc. */
+	bool jemalloc = has(found, "mallocx");
 	for (size_t i = 0; i < found->count; i++)
 		if (found->list[i].hook != PLAN_NO_HOOK)
 			plan->hooks_found |= 1ull << found->list[i].hook;

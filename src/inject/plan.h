@@ -32,6 +32,7 @@ enum {
 		1u << 1, /* names of the allocator's own: mallocx, _rjem_*, mi_*, tc_*, Nim's */
 	PLAN_HIDDEN = 1u << 2, /* of PLAN_NATIVE only what .dynsym does not have: the rest is served
 				  by other means */
+	PLAN_SYSTEM = 1u << 3, /* mmap's family, and fork */
 	PLAN_ALL = PLAN_LIBC | PLAN_NATIVE,
 };
 

@@ -69,6 +69,9 @@ static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
 		/* A file's own function of that name is another thing, unless it hides the real. */
 		return (what & PLAN_LIBC) &&
 		       (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL || !search->wants_malloc);
+	case PLAN_FAMILY_SYSTEM:
+		return (what & PLAN_SYSTEM) && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+		       !candidate->flaw;
 	case PLAN_FAMILY_JEMALLOC:
 	case PLAN_FAMILY_MIMALLOC:
 	case PLAN_FAMILY_TCMALLOC:
@@ -199,7 +202,7 @@ static int rank(const struct plan_candidate *candidate)
 	static const int ranks[PLAN_FAMILY_COUNT] = {
 		[PLAN_FAMILY_CUSTOM] = 0,   [PLAN_FAMILY_JEMALLOC] = 1, [PLAN_FAMILY_MIMALLOC] = 1,
 		[PLAN_FAMILY_TCMALLOC] = 1, [PLAN_FAMILY_NIM] = 1,      [PLAN_FAMILY_LIBC] = 2,
-		[PLAN_FAMILY_CXX] = 3,
+		[PLAN_FAMILY_CXX] = 3,      [PLAN_FAMILY_SYSTEM] = 4,
 	};
 	return ranks[candidate->match.family];
 }

@@ -183,6 +183,14 @@ static const struct plan_name tcmalloc_names[] = {
 	ALLOC("tc_valloc"),
 };
 
+#define SYSTEM(name_, hook_) ROW(name_, hook_, NO, NO, NO, NO, 0)
+static const struct plan_name system_names[] = {
+	SYSTEM("_Fork", FORK), /* by which fork does it, where there is one */
+	SYSTEM("fork", FORK),     SYSTEM("madvise", MADVISE),   SYSTEM("mmap", MMAP),
+	SYSTEM("mmap64", MMAP),   SYSTEM("mprotect", MPROTECT), SYSTEM("mremap", MREMAP),
+	SYSTEM("munmap", MUNMAP), SYSTEM("sbrk", SBRK),
+};
+
 /* What Nim calls rawAlloc(region, size) and rawDealloc(region, block), before its own suffix. */
 static const struct plan_name nim_names[] = {
 	ROW("rawAlloc", ALLOC, 1, NO, NO, NO, 0),
@@ -200,6 +208,7 @@ static const struct table {
 	{PLAN_FAMILY_CXX, TABLE(cxx_names)},
 	{PLAN_FAMILY_MIMALLOC, TABLE(mimalloc_names)},
 	{PLAN_FAMILY_TCMALLOC, TABLE(tcmalloc_names)},
+	{PLAN_FAMILY_SYSTEM, TABLE(system_names)},
 };
 
 static int compare(const void *key, const void *row)
@@ -225,6 +234,7 @@ static enum wire_api api_of(enum plan_family family, const struct plan_name *nam
 		return WIRE_API_TCMALLOC;
 	case PLAN_FAMILY_NIM:
 	case PLAN_FAMILY_CUSTOM:
+	case PLAN_FAMILY_SYSTEM:
 	case PLAN_FAMILY_COUNT:
 		return WIRE_API_CUSTOM;
 	case PLAN_FAMILY_LIBC:
@@ -310,7 +320,7 @@ const char *plan_family_name(enum plan_family family)
 		[PLAN_FAMILY_LIBC] = "malloc",       [PLAN_FAMILY_CXX] = "operator new",
 		[PLAN_FAMILY_JEMALLOC] = "jemalloc", [PLAN_FAMILY_MIMALLOC] = "mimalloc",
 		[PLAN_FAMILY_TCMALLOC] = "tcmalloc", [PLAN_FAMILY_NIM] = "nim",
-		[PLAN_FAMILY_CUSTOM] = "custom",
+		[PLAN_FAMILY_CUSTOM] = "custom",     [PLAN_FAMILY_SYSTEM] = "the system",
 	};
 	return names[family];
 }

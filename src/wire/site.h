@@ -26,7 +26,14 @@ enum wire_hook {
 	WIRE_HOOK_XALLOC = 5,  /* jemalloc's xallocx: resizes in place, returns the real size */
 	WIRE_HOOK_NEW = 6, /* throws when there is no memory: `twin` is the form that does not */
 	WIRE_HOOK_REALLOCF = 7, /* as REALLOC, but a failure frees the old block */
-	WIRE_HOOK_COUNT = 8,
+	WIRE_HOOK_MMAP = 8,     /* the system's own, with its arguments: mapped memory, processes */
+	WIRE_HOOK_MUNMAP = 9,
+	WIRE_HOOK_MREMAP = 10,
+	WIRE_HOOK_MPROTECT = 11,
+	WIRE_HOOK_MADVISE = 12,
+	WIRE_HOOK_SBRK = 13,
+	WIRE_HOOK_FORK = 14,
+	WIRE_HOOK_COUNT = 15,
 };
 
 enum {

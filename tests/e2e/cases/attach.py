@@ -538,6 +538,34 @@ def later(t):
         it.finish()
 
 
+def maps(program):
+    def function(t):
+        with Attachee(t, program=program) as it:
+            with Recorder(t, it.pid) as tool:
+                it.watch.send(b"m")
+                it.watch.wait_for("mapped\n")
+                tool.stop()
+                tool.check()
+                report = t.report(tool.trace, "--filter", "kind=mapped", "--by", "function")
+                whole = t.report(tool.trace)
+            rows = {row["function"]: row["self"] for row in report["functions"]}
+            mib = 1 << 20
+            mapped, grown = rows["map_piece"], rows["grow_piece"]
+            t.equal("mapped", (mapped["allocations"], mapped["allocated_bytes"]), (4, 12 * mib))
+            t.equal("given back", mapped["frees"], 3)
+            t.equal("still mapped", mapped["unfreed_bytes"], 3 * mib)
+            t.equal("grown", (grown["allocations"], grown["unfreed_bytes"]), (1, 5 * mib))
+            t.equal("children_not_recorded", whole["children_not_recorded"], 3)
+            it.finish()
+    return function
+
+
+for name, program in (("maps", "attachee_maps"), ("maps_musl", "attachee_maps_musl"),
+                      ("maps_static", "attachee_maps_static")):
+    case(f"attach/{name}", "mapped memory and children of attached programs are not seen")(
+        maps(program))
+
+
 @case("attach/unload", "stacks through libraries that were unloaded have wrong names")
 def unload(t):
     with Attachee(t, "unload", t.targets) as it:
