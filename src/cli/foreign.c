@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +16,18 @@
 #include "base/io.h"
 #include "cli/progress.h"
 
-enum { COPY_BYTES = 256 << 10 };
+enum { COPY_BYTES = 256 << 10, LARGE_BYTES = 128 << 10 };
+
+/*
+ * Tables that grow on several threads leave holes in the heap, up to a sixth of all
+ * the memory here, unless the large ones are always mapped.
+ */
+static void map_large_blocks(void)
+{
+#if defined(__GLIBC__)
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
+}
 
 /* A file without a name. */
 static int open_temporary(int *ret_fd, struct tm_error *err)
@@ -105,6 +119,7 @@ static int convert(int fd, const char *path, int out_fd, const struct foreign_op
 		.progress = progress_tell_fn,
 		.ctx = &progress,
 	};
+	map_large_blocks();
 	progress_begin(&progress, "importing", "B");
 	int code = import_run(fd, out_fd, &how, ret_result, &why);
 	progress_end(&progress);

@@ -9,6 +9,7 @@
 #include "model/model.h"
 
 enum {
+	EVENTS_BATCH = 256,          /* stays in the first cache through model and encoder */
 	OUT_ROOM = 2 * EVENTS_BATCH, /* each may bring the end of another block */
 	PLACES = 4 * EVENTS_BATCH,   /* of addresses that a batch has seen; a power of two */
 };
@@ -22,6 +23,8 @@ struct place {
 
 struct events_state {
 	struct import_job *job;
+	struct belt *belt;
+	/* What follows is the work's: see belt_settle(). */
 	struct trace_writer *writer;
 	struct model *model;
 	bool known;
@@ -34,37 +37,6 @@ struct events_state {
 	struct place places[PLACES];
 	struct trace_event out[OUT_ROOM];
 };
-
-int events_new(struct import_job *job, const struct events_options *options,
-	       struct events **ret_events, struct tm_error *err)
-{
-	const struct model_options how = {.page_bytes = options->page_bytes};
-	struct events *events = tm_alloc(sizeof *events);
-	struct events_state *s = tm_alloc(sizeof *s);
-	int code = events && s ? model_new(&how, &s->model, err)
-			       : tm_fail(err, -ENOMEM, "no memory to import the file");
-	if (code) {
-		tm_free(events);
-		tm_free(s);
-		return code;
-	}
-	s->job = job;
-	s->writer = import_writer(job);
-	s->known = options->known;
-	events->state = s;
-	*ret_events = events;
-	return 0;
-}
-
-struct events *events_free(struct events *events)
-{
-	if (events) {
-		model_free(events->state->model);
-		tm_free(events->state->first_blocks);
-		tm_free(events->state);
-	}
-	return tm_free(events);
-}
 
 /* ---- allocations on live addresses ---- */
 
@@ -145,7 +117,10 @@ static uint32_t slice_of(const struct events_state *s, uint64_t block_id)
 	return low;
 }
 
-/* Frees get the slice of their block's birth where the model looks for it. */
+/*
+ * Frees get the slice of their block's birth where the model looks for it; such a
+ * trace has no addresses, and the writer looks at none.
+ */
 static int apply_known(struct events_state *s, struct trace_event *events, size_t count,
 		       struct tm_error *err)
 {
@@ -157,10 +132,7 @@ static int apply_known(struct events_state *s, struct trace_event *events, size_
 		else
 			events[i].address = slice_of(s, events[i].block_id);
 	}
-	int code = model_apply_known(s->model, events, count, err);
-	for (size_t i = 0; i < count; i++)
-		events[i].address = 0;
-	return code;
+	return model_apply_known(s->model, events, count, err);
 }
 
 /* ---- batches ---- */
@@ -202,49 +174,149 @@ static int write_batch(struct events_state *s, struct trace_event *events, size_
 	return model_slice_due(s->model) ? cut_slice(s, err) : 0;
 }
 
-int events_flush(struct events *events, struct tm_error *err)
+/* ---- chunks ---- */
+
+static int write_events(struct events_state *s, struct trace_event *events, size_t count,
+			struct tm_error *err)
+{
+	int code = 0;
+	for (size_t done = 0; done < count && !code; done += EVENTS_BATCH) {
+		struct trace_event *batch = events + done;
+		size_t some = count - done < EVENTS_BATCH ? count - done : EVENTS_BATCH;
+		if (!s->known) {
+			keep_order(s, batch, some);
+			some = end_unseen(s, batch, some);
+			batch = s->out;
+		}
+		code = write_batch(s, batch, some, err);
+	}
+	return code;
+}
+
+static int write_step(struct events_state *s, const struct belt_step *step, struct tm_error *err)
+{
+	int code = step->is_map ? model_apply_map(s->model, &step->map, err) : 0;
+	if (code)
+		return code;
+	if (step->is_map) {
+		code = trace_writer_maps(s->writer, &step->map, 1);
+	} else {
+		model_apply_sample(s->model, &step->sample);
+		code = trace_writer_sample(s->writer, &step->sample);
+	}
+	return code ? import_write_failed(code, err) : 0;
+}
+
+/* The work of the belt. */
+static int write_chunk(void *ctx, struct belt_chunk *chunk, struct tm_error *err)
+{
+	struct events_state *s = ctx;
+	size_t done = 0;
+	int code = 0;
+	if (chunk->stack_count) {
+		code = trace_writer_stacks(s->writer, chunk->stacks, chunk->stack_count);
+		if (code)
+			return import_write_failed(code, err);
+	}
+	for (size_t i = 0; i < chunk->step_count && !code; i++) {
+		const struct belt_step *step = &chunk->steps[i];
+		code = write_events(s, chunk->events + done, step->before - done, err);
+		done = step->before;
+		if (!code)
+			code = write_step(s, step, err);
+	}
+	return code ? code : write_events(s, chunk->events + done, chunk->event_count - done, err);
+}
+
+/* ---- the reader's side ---- */
+
+int events_new(struct import_job *job, const struct events_options *options,
+	       struct events **ret_events, struct tm_error *err)
+{
+	const struct model_options how = {.page_bytes = options->page_bytes};
+	struct events *events = tm_alloc(sizeof *events);
+	struct events_state *s = tm_alloc(sizeof *s);
+	if (!events || !s) {
+		tm_free(events);
+		tm_free(s);
+		return tm_fail(err, -ENOMEM, "no memory to import the file");
+	}
+	events->state = s;
+	s->job = job;
+	s->writer = import_writer(job);
+	s->known = options->known;
+	int code = model_new(&how, &s->model, err);
+	if (!code)
+		code = belt_new(write_chunk, s, &s->belt, &events->chunk, err);
+	if (code) {
+		events_free(events);
+		return code;
+	}
+	import_events(job, events);
+	*ret_events = events;
+	return 0;
+}
+
+struct events *events_free(struct events *events)
+{
+	if (events) {
+		import_events(events->state->job, NULL);
+		belt_free(events->state->belt);
+		model_free(events->state->model);
+		tm_free(events->state->first_blocks);
+		tm_free(events->state);
+	}
+	return tm_free(events);
+}
+
+int events_pass(struct events *events, struct tm_error *err)
 {
 	struct events_state *s = events->state;
-	struct trace_event *batch = events->batch;
-	size_t count = events->count;
-	events->count = 0;
-	keep_order(s, batch, count);
-	if (!s->known) {
-		count = end_unseen(s, batch, count);
-		batch = s->out;
-	}
-	int code = count ? write_batch(s, batch, count, err) : 0;
+	int code = belt_pass(s->belt, &events->chunk, err);
 	return code ? code : import_tick(s->job, err);
+}
+
+void events_settle(struct events *events)
+{
+	struct tm_error ignored = {0};
+	(void)!belt_settle(events->state->belt, &events->chunk, &ignored);
+}
+
+int events_stacks(struct events *events, const struct trace_stack *stacks, size_t count,
+		  struct tm_error *err)
+{
+	int code = 0;
+	for (size_t i = 0; i < count && !code; i++) {
+		events->chunk->stacks[events->chunk->stack_count++] = stacks[i];
+		if (events->chunk->stack_count == BELT_STACKS)
+			code = events_pass(events, err);
+	}
+	return code;
+}
+
+static int put_step(struct events *events, struct belt_step step, struct tm_error *err)
+{
+	struct belt_chunk *chunk = events->chunk;
+	step.before = chunk->event_count;
+	chunk->steps[chunk->step_count++] = step;
+	return chunk->step_count < BELT_STEPS ? 0 : events_pass(events, err);
 }
 
 int events_map(struct events *events, const struct trace_map_event *map, struct tm_error *err)
 {
-	struct events_state *s = events->state;
-	int code = events_flush(events, err);
-	if (!code)
-		code = model_apply_map(s->model, map, err);
-	if (code)
-		return code;
-	code = trace_writer_maps(s->writer, map, 1);
-	return code ? import_write_failed(code, err) : 0;
+	return put_step(events, (struct belt_step){.is_map = true, .map = *map}, err);
 }
 
 int events_sample(struct events *events, const struct trace_sample *sample, struct tm_error *err)
 {
-	struct events_state *s = events->state;
-	int code = events_flush(events, err);
-	if (code)
-		return code;
-	model_apply_sample(s->model, sample);
-	code = trace_writer_sample(s->writer, sample);
-	return code ? import_write_failed(code, err) : 0;
+	return put_step(events, (struct belt_step){.sample = *sample}, err);
 }
 
 int events_finish(struct events *events, struct events_counts *ret_counts, struct tm_error *err)
 {
 	struct events_state *s = events->state;
 	struct model_totals totals;
-	int code = events_flush(events, err);
+	int code = belt_settle(s->belt, &events->chunk, err);
 	if (!code)
 		code = cut_slice(s, err);
 	if (code)

@@ -30,7 +30,6 @@ struct frame {
 
 struct frames {
 	struct import_job *job;
-	struct trace_writer *writer;
 	struct texts texts;
 	struct idmap text_map, module_map, frame_map, stack_map;
 	const char **text_list;
@@ -70,7 +69,6 @@ int frames_new(struct import_job *job, struct frames **ret_frames, struct tm_err
 	if (!f)
 		return no_memory(err);
 	f->job = job;
-	f->writer = import_writer(job);
 	*ret_frames = f;
 	return 0;
 }
@@ -367,8 +365,7 @@ static int write_stack(struct frames *f, const struct stack_key *key,
 	f->stacks = grown;
 	f->stacks[f->stack_count++] = *key;
 	*ret_stack_id = (uint32_t)f->stack_count;
-	int code = trace_writer_stacks(f->writer, stack, 1);
-	return code ? import_write_failed(code, err) : 0;
+	return import_stacks(f->job, stack, 1, err);
 }
 
 int frames_stack(struct frames *f, uint32_t parent_stack_id, uint32_t frame_id,
@@ -431,7 +428,7 @@ int frames_resolve(struct frames *f, const struct symbols_options *options, uint
 				       &found, err);
 	}
 	if (!code) {
-		code = trace_writer_symbols(f->writer, found.symbols, found.count);
+		code = trace_writer_symbols(import_writer(f->job), found.symbols, found.count);
 		if (code)
 			import_write_failed(code, err);
 	}
@@ -452,11 +449,12 @@ uint64_t frames_stack_count(const struct frames *f)
 
 int frames_finish(struct frames *f, struct tm_error *err)
 {
+	struct trace_writer *writer = import_writer(f->job);
 	int code = 0;
 	for (size_t i = 0; i < f->module_count && !code; i++)
-		code = trace_writer_module(f->writer, &f->modules[i]);
+		code = trace_writer_module(writer, &f->modules[i]);
 	for (struct symbol_chunk *chunk = f->chunks; chunk && !code; chunk = chunk->next) {
-		code = trace_writer_symbols(f->writer, chunk->symbols + chunk->written,
+		code = trace_writer_symbols(writer, chunk->symbols + chunk->written,
 					    chunk->used - chunk->written);
 		chunk->written = chunk->used;
 	}

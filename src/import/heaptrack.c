@@ -230,10 +230,10 @@ static inline int put_end(struct heaptrack *h, struct heaptrack_info *info)
 	return events_put(h->events, h->err);
 }
 
-static inline int put_indexed(struct heaptrack *h, const char *rest, bool is_alloc)
+static inline int put_indexed(struct heaptrack *h, const char **rest, bool is_alloc)
 {
 	uint64_t id;
-	if (__builtin_expect(!heaptrack_number(&rest, &id), 0)) {
+	if (__builtin_expect(!heaptrack_number(rest, &id), 0)) {
 		h->odd_lines++;
 		return 0;
 	}
@@ -260,11 +260,11 @@ static inline int put_indexed(struct heaptrack *h, const char *rest, bool is_all
 	return put_end(h, info);
 }
 
-static int put_pointer(struct heaptrack *h, const char *rest, bool is_alloc)
+static int put_pointer(struct heaptrack *h, const char **rest, bool is_alloc)
 {
 	uint64_t size = 0, stack = 0, pointer;
-	if ((is_alloc && (!heaptrack_number(&rest, &size) || !heaptrack_number(&rest, &stack))) ||
-	    !heaptrack_number(&rest, &pointer)) {
+	if ((is_alloc && (!heaptrack_number(rest, &size) || !heaptrack_number(rest, &stack))) ||
+	    !heaptrack_number(rest, &pointer)) {
 		h->odd_lines++;
 		return 0;
 	}
@@ -280,7 +280,8 @@ static int put_pointer(struct heaptrack *h, const char *rest, bool is_alloc)
 	return events_put(h->events, h->err);
 }
 
-static int read_event(struct heaptrack *h, const char *rest, bool is_alloc)
+/* *rest moves behind what was understood of the line. */
+static int read_event(struct heaptrack *h, const char **rest, bool is_alloc)
 {
 	if (__builtin_expect(!h->begun, 0) && begin(h))
 		return h->err->code;
@@ -355,10 +356,12 @@ static int read_block(struct heaptrack *h, const char *at, const char *end)
 	int code = 0;
 	while (at < end && !code) {
 		/* Most lines are of these two. */
-		if (*at == '+' || *at == '-') {
-			code = at[1] == ' ' ? read_event(h, at + 2, *at == '+') : 0;
-			h->odd_lines += at[1] != ' ';
-			at = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+		if ((*at == '+' || *at == '-') && at[1] == ' ') {
+			const char *rest = at + 2;
+			code = read_event(h, &rest, *at == '+');
+			if (__builtin_expect(*rest != '\n', 0))
+				rest = memchr(rest, '\n', (size_t)(end - rest));
+			at = rest + 1;
 			continue;
 		}
 		const char *stop = memchr(at, '\n', (size_t)(end - at));

@@ -249,8 +249,7 @@ int heaptrack_stack(struct heaptrack *h, const char *rest)
 		stack.pc = h->ips[ip - 1].address | TRACE_PC_EXACT;
 	}
 	h->stack_count++;
-	int code = trace_writer_stacks(import_writer(h->job), &stack, 1);
-	return code ? import_write_failed(code, h->err) : 0;
+	return import_stacks(h->job, &stack, 1, h->err);
 }
 
 /* ---- the end ---- */

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "import/events.h"
 #include "import/formats.h"
 #include "import/reader.h"
 
@@ -34,6 +35,7 @@ struct import_job {
 	struct import_input *in;
 	int out_fd; /* until the writer has it: -1 */
 	struct trace_writer *writer;
+	struct events *events; /* NULL = none are on their way */
 	const struct import_options *options;
 	struct text facts, suppressions;
 	struct import_result result;
@@ -95,7 +97,23 @@ struct import_input *import_input(struct import_job *job)
 
 struct trace_writer *import_writer(struct import_job *job)
 {
+	if (job->events)
+		events_settle(job->events);
 	return job->writer;
+}
+
+void import_events(struct import_job *job, struct events *events)
+{
+	job->events = events;
+}
+
+int import_stacks(struct import_job *job, const struct trace_stack *stacks, size_t count,
+		  struct tm_error *err)
+{
+	if (job->events)
+		return events_stacks(job->events, stacks, count, err);
+	int code = trace_writer_stacks(job->writer, stacks, count);
+	return code ? import_write_failed(code, err) : 0;
 }
 
 const struct import_options *import_options(const struct import_job *job)
@@ -209,11 +227,23 @@ static int not_known(struct import_input *in, const char *head, size_t bytes, st
 		       "--list' names the formats");
 }
 
+static const struct import_format *find_format(const char *name)
+{
+	for (size_t i = 0; i < FORMAT_COUNT; i++)
+		if (!strcmp(formats[i]->name, name))
+			return formats[i];
+	return NULL;
+}
+
 static int read_file(struct import_job *job, struct tm_error *err)
 {
-	const char *head;
+	const char *head, *wanted = job->options->format;
 	size_t bytes = input_peek(job->in, HEAD_BYTES, &head);
-	job->format = recognise(head, bytes);
+	if (wanted && !find_format(wanted))
+		return tm_fail(err, -EINVAL,
+			       "there is no format '%s': 'tidemark convert --list' names them",
+			       wanted);
+	job->format = wanted && bytes ? find_format(wanted) : recognise(head, bytes);
 	if (!job->format)
 		return not_known(job->in, head, bytes, err);
 	job->result.format = job->format->name;

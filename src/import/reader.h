@@ -18,6 +18,7 @@
 #include "import/input.h"
 #include "trace/trace.h"
 
+struct events;
 struct import_job;
 
 struct import_format {
@@ -29,7 +30,11 @@ struct import_format {
 };
 
 struct import_input *import_input(struct import_job *job);
+/* For one call: events on their way are written first. Stacks go through import_stacks(). */
 struct trace_writer *import_writer(struct import_job *job);
+/* Stacks, whose ids are counted from 1. Other threads' use of the writer is no concern. */
+TM_MUST_CHECK int import_stacks(struct import_job *job, const struct trace_stack *stacks,
+				size_t count, struct tm_error *err);
 const struct import_options *import_options(const struct import_job *job);
 
 /*
@@ -49,6 +54,8 @@ void import_cut(struct import_job *job);
 /* Ends the section. facts and suppressions are filled in. */
 TM_MUST_CHECK int import_end(struct import_job *job, const struct trace_end *end,
 			     struct tm_error *err);
+/* For import/events.c: from here on these events use the writer, too; NULL: no more. */
+void import_events(struct import_job *job, struct events *events);
 /* Tells the progress, at most now and then: call it often. 0 or -ECANCELED. */
 TM_MUST_CHECK int import_tick(struct import_job *job, struct tm_error *err);
 /* For the result: events read one by one, stacks. */

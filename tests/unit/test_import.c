@@ -10,8 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <zstd.h>
+
+#include "base/io.h"
+#include "base/text.h"
 
 static const char stacks[] = "main;a;b 100\nmain;a;c 50\n# a remark\nmain;d 7\nmain;a;b 1\n";
 
@@ -158,6 +163,71 @@ static void odd_lines(void)
 	imported_done(&made);
 }
 
+/* More than goes through in one piece, with samples in between: nothing is lost or doubled. */
+static void large_file(void)
+{
+	enum { ROUNDS = 20000 };
+	static const char head[] = "v 10400 3\nX x\nI 1000 100\ns 1 f\ns 4 main\n";
+	struct text file = {0};
+	struct imported made;
+	text_put(&file, head);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		/* A new stack and size now and then; every third block stays. */
+		if (i % 100 == 0)
+			text_print(&file, "i %x 0 1\nt %x 0\na %x %x\n", 0x1000 + i, i / 100 + 1,
+				   i / 100 + 1, i / 100 + 1);
+		text_print(&file, "+ %x\n%s", i / 100, i % 50 ? "" : "c 10\nR 50\n");
+		if (i % 3)
+			text_print(&file, "- %x\n", i / 100);
+	}
+	REQUIRE(!text_error(&file));
+	imported_zstd(&made, text_string(&file), file.length);
+	REQUIRE(made.code == 0);
+	uint64_t live_bytes = 0, live_blocks = 0;
+	for (unsigned i = 0; i < ROUNDS; i += 3) {
+		live_blocks++;
+		live_bytes += i / 100 + 1;
+	}
+	CHECK_EQ_U64(made.totals.allocations, ROUNDS);
+	CHECK_EQ_U64(made.totals.live_blocks, live_blocks);
+	CHECK_EQ_U64(made.totals.live_bytes, live_bytes);
+	CHECK_EQ_U64(made.result.events, 2 * ROUNDS - live_blocks);
+	CHECK_EQ_U64(made.result.stacks, ROUNDS / 100);
+	imported_done(&made);
+	text_done(&file);
+}
+
+static int stop_at_once(void *ctx, uint64_t done, uint64_t all)
+{
+	(void)done;
+	(void)all;
+	++*(int *)ctx;
+	return -ECANCELED;
+}
+
+/* Ctrl-C in the middle: an end, and no hang, whatever is on its way. */
+static void stopped(void)
+{
+	enum { EVENTS = 1 << 20 };
+	struct text file = {0};
+	struct import_result result;
+	struct tm_error err = {0};
+	int asked = 0;
+	const struct import_options options = {
+		.name = "test", .progress = stop_at_once, .ctx = &asked};
+	text_put(&file, "v 10400 3\nX x\na 10 0\n");
+	for (unsigned i = 0; i < EVENTS; i++)
+		text_put(&file, i % 2 ? "- 0\n" : "+ 0\n");
+	REQUIRE(!text_error(&file));
+	int in = memfd_create("in", MFD_CLOEXEC), out = memfd_create("out", MFD_CLOEXEC);
+	REQUIRE(in >= 0 && out >= 0);
+	REQUIRE(io_write(in, text_string(&file), file.length) == 0);
+	CHECK_EQ_I64(import_run(in, out, &options, &result, &err), -ECANCELED);
+	CHECK_EQ_I64(asked, 1);
+	close(in);
+	text_done(&file);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "a file is not known when it is packed", .run = packings},
 	{.name = "a packed file of several parts is misread", .run = two_members},
@@ -166,6 +236,8 @@ static const struct tap_case cases[] = {
 	{.name = "an endless line takes all memory", .run = endless_line},
 	{.name = "a file that unpacks to very much takes all memory", .run = bomb},
 	{.name = "lines that make no sense are not counted", .run = odd_lines},
+	{.name = "events of a large file are lost", .run = large_file},
+	{.name = "an import cannot be stopped", .run = stopped},
 };
 
 TAP_MAIN(cases)
