@@ -48,14 +48,24 @@ static int fail(const struct args *args, const char *what, const char *option)
 	return ARGS_ERROR;
 }
 
+static const char *near_option(const struct args_option *options, size_t count, const char *word)
+{
+	for (size_t i = 0; !strncmp(word, "--", 2) && i < count; i++)
+		if (args_is_near(word + 2, options[i].name))
+			return options[i].name;
+	return NULL;
+}
+
 static int fail_unknown(const struct args *args, const char *word)
 {
 	fprintf(stderr, "tidemark %s: there is no option '%s'", args->command, word);
-	for (size_t i = 0; !strncmp(word, "--", 2) && i < args->option_count; i++)
-		if (args_is_near(word + 2, args->options[i].name)) {
-			fprintf(stderr, "; did you mean '--%s'?\n", args->options[i].name);
-			return ARGS_ERROR;
-		}
+	const char *near = near_option(args->options, args->option_count, word);
+	if (!near && args->shared)
+		near = near_option(args->shared->options, args->shared->count, word);
+	if (near) {
+		fprintf(stderr, "; did you mean '--%s'?\n", near);
+		return ARGS_ERROR;
+	}
 	fprintf(stderr, ". Type 'tidemark help %s' for its options.\n", args->command);
 	return ARGS_ERROR;
 }
@@ -74,16 +84,38 @@ static int take_value(struct args *args, const struct args_option *option, const
 	return option->id;
 }
 
+static const struct args_option *find_long(const struct args_option *options, size_t count,
+					   const char *name, size_t bytes)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strlen(options[i].name) == bytes && !strncmp(options[i].name, name, bytes))
+			return &options[i];
+	return NULL;
+}
+
+/* A shared option is dealt with here; then what comes after it. */
+static int next_shared(struct args *args, const struct args_option *option, const char *attached,
+		       const char *word, const char **ret_value)
+{
+	const char *value;
+	int id = take_value(args, option, attached, word, &value);
+	if (id == ARGS_ERROR || !args->shared->take(args, id, value))
+		return ARGS_ERROR;
+	return args_next(args, ret_value);
+}
+
 static int next_long(struct args *args, const char *word, const char **ret_value)
 {
 	size_t bytes = strcspn(word + 2, "=");
 	const char *attached = word[2 + bytes] ? word + 2 + bytes + 1 : NULL;
-	for (size_t i = 0; i < args->option_count; i++) {
-		const struct args_option *option = &args->options[i];
-		if (strlen(option->name) == bytes && !strncmp(option->name, word + 2, bytes))
-			return take_value(args, option, attached, word, ret_value);
-	}
-	return fail_unknown(args, word);
+	const struct args_shared *shared = args->shared;
+	const struct args_option *option =
+		find_long(args->options, args->option_count, word + 2, bytes);
+	if (option)
+		return take_value(args, option, attached, word, ret_value);
+	option = shared ? find_long(shared->options, shared->count, word + 2, bytes) : NULL;
+	return option ? next_shared(args, option, attached, word, ret_value)
+		      : fail_unknown(args, word);
 }
 
 static int next_letter(struct args *args, const char **ret_value)

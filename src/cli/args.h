@@ -14,12 +14,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct args;
 struct args_option {
 	int id;            /* > 0 */
 	char letter;       /* 0 = none */
 	const char *name;  /* without the dashes */
 	const char *value; /* what help calls the value; NULL = the option has none */
 	const char *help;  /* NULL = not shown */
+};
+
+/* Options that several commands have in common, taken where they are met. */
+struct args_shared {
+	const struct args_option *options;
+	size_t count;
+	/* False after a message. */
+	bool (*take)(const struct args *args, int id, const char *value);
 };
 
 struct args {
@@ -29,9 +38,10 @@ struct args {
 	int at; /* next to look at */
 	const struct args_option *options;
 	size_t option_count;
-	bool stop_at_word;   /* the first word that is no option ends the options */
-	const char *letters; /* the rest of "-abc"; the parser's own */
-	bool only_words;     /* "--" was seen; the parser's own */
+	const struct args_shared *shared; /* NULL = none; args_next() does not return them */
+	bool stop_at_word;                /* the first word that is no option ends the options */
+	const char *letters;              /* the rest of "-abc"; the parser's own */
+	bool only_words;                  /* "--" was seen; the parser's own */
 };
 
 /* Of a command's own arguments; the table is an array. */

@@ -14,6 +14,7 @@
 #include "cli/args.h"
 #include "cli/check.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/traces.h"
 #include "collector/collector.h"
 
@@ -88,6 +89,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 }
 
 static bool complain(const struct tm_error *err)
@@ -206,6 +208,7 @@ static int find_program(int argc, char **argv, struct request *request)
 static bool parse(int argc, char **argv, struct request *request)
 {
 	struct args args = ARGS_OF("check", find_program(argc, argv, request), argv, options);
+	args.shared = &foreign_args;
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(&args, &value)) != ARGS_END)

@@ -12,11 +12,10 @@
 #include "cli/out.h"
 #include "cli/traces.h"
 
-enum { OPT_SYSROOT = 1, OPT_FORCE, OPT_LIST, OPT_HELP };
+enum { OPT_FORMAT = 1, OPT_FORCE, OPT_LIST, OPT_HELP };
 
 static const struct args_option options[] = {
-	{OPT_SYSROOT, 0, "sysroot", "DIR",
-	 "look for programs and libraries in DIR: for files without names"},
+	{OPT_FORMAT, 0, "format", "F", "read IN as this, whatever it looks like; see --list"},
 	{OPT_FORCE, 'f', "force", NULL, "replace OUT if it exists"},
 	{OPT_LIST, 0, "list", NULL, "list the formats that can be read"},
 	{OPT_HELP, 'h', "help", NULL, "print this help"},
@@ -25,7 +24,7 @@ static const struct args_option options[] = {
 enum { OPTION_COUNT = sizeof options / sizeof options[0] };
 
 struct request {
-	const char *in, *out, *sysroot;
+	const char *in, *out, *format;
 	bool force, list, help;
 };
 
@@ -40,6 +39,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 }
 
 static void print_list(void)
@@ -52,8 +52,8 @@ static void print_list(void)
 static bool take(struct args *args, struct request *request, int id, const char *value)
 {
 	switch (id) {
-	case OPT_SYSROOT:
-		request->sysroot = value;
+	case OPT_FORMAT:
+		request->format = value;
 		return true;
 	case OPT_FORCE:
 		return request->force = true;
@@ -100,14 +100,13 @@ static void say(const struct request *request, const struct import_result *resul
 
 static int convert(const struct request *request, struct tm_error *err)
 {
-	const struct foreign_options how = {.sysroot = request->sysroot};
 	struct import_result result;
 	struct newfile file;
 	int fd;
 	int code = newfile_open(&file, request->out, &fd, err);
 	if (code)
 		return code;
-	code = foreign_convert(request->in, fd, &how, &result, err);
+	code = foreign_convert(request->in, fd, request->format, &result, err);
 	if (!code)
 		code = newfile_commit(&file, request->force, NULL, err);
 	newfile_drop(&file);
@@ -119,6 +118,7 @@ static int convert(const struct request *request, struct tm_error *err)
 int cmd_convert(int argc, char **argv)
 {
 	struct args args = ARGS_OF("convert", argc, argv, options);
+	args.shared = &foreign_args;
 	struct request request = {0};
 	struct tm_error err = {0};
 	if (!parse(&args, &request))

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/comparison.h"
 #include "cli/fold.h"
+#include "cli/foreign.h"
 #include "cli/traces.h"
 #include "cli/values.h"
 
@@ -79,6 +80,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 	puts("\nSections:");
 	const struct comparison_section *section;
 	for (size_t i = 0; (section = comparison_section_at(i)); i++)
@@ -242,6 +244,7 @@ static bool check_paths(struct request *request)
 static bool parse(int argc, char **argv, struct request *request)
 {
 	struct args args = ARGS_OF("diff", argc, argv, options);
+	args.shared = &foreign_args;
 	const char *value = NULL;
 	int id;
 	while ((id = args_next(&args, &value)) != ARGS_END)

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/out.h"
 #include "cli/report.h"
 #include "cli/traces.h"
@@ -50,6 +51,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 }
 
 static bool parse(struct args *args, struct request *request)
@@ -350,6 +352,7 @@ static void put_text(struct trace_reader *reader, const char *path, struct out *
 int cmd_info(int argc, char **argv)
 {
 	struct args args = ARGS_OF("info", argc, argv, options);
+	args.shared = &foreign_args;
 	struct request request = {0};
 	if (!parse(&args, &request))
 		return 2;

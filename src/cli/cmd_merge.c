@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/newfile.h"
 #include "cli/out.h"
 #include "cli/progress.h"
@@ -53,6 +54,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 }
 
 static bool take_word(const char *option, const char *value, const char *first, const char *second,
@@ -227,6 +229,7 @@ static int merge(const struct request *request, struct tm_error *err)
 int cmd_merge(int argc, char **argv)
 {
 	struct args args = ARGS_OF("merge", argc, argv, options);
+	args.shared = &foreign_args;
 	struct request request = {.files = tm_alloc_array((size_t)argc + 1, sizeof(char *))};
 	struct tm_error err = {0};
 	int code = 2;

@@ -93,6 +93,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, sizeof options / sizeof options[0]);
+	foreign_print_options();
 }
 
 /* One more for a list, if it is well-formed and there is room. */
@@ -402,6 +403,7 @@ static int serve(struct request *request)
 int cmd_serve(int argc, char **argv)
 {
 	struct args args = ARGS_OF("serve", argc, argv, options);
+	args.shared = &foreign_args;
 	static struct request request;
 	if (!parse(&args, &request))
 		return 2;

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/progress.h"
 #include "cli/sql_line.h"
 #include "cli/sql_output.h"
@@ -60,6 +61,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, sizeof options / sizeof options[0]);
+	foreign_print_options();
 }
 
 static bool parse_word(struct request *request, const char *word)
@@ -395,6 +397,7 @@ static int open_and_run(const struct request *request)
 int cmd_sql(int argc, char **argv)
 {
 	struct args args = ARGS_OF("sql", argc, argv, options);
+	args.shared = &foreign_args;
 	struct request request = {0};
 	if (!parse(&args, &request))
 		return 2;

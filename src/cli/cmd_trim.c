@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/newfile.h"
 #include "cli/out.h"
 #include "cli/progress.h"
@@ -45,6 +46,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 }
 
 static bool take(struct args *args, struct request *request, int id, const char *value)
@@ -173,6 +175,7 @@ static int trim(const struct request *request, struct tm_error *err)
 int cmd_trim(int argc, char **argv)
 {
 	struct args args = ARGS_OF("trim", argc, argv, options);
+	args.shared = &foreign_args;
 	struct request request = {0};
 	struct tm_error err = {0};
 	if (!parse(&args, &request))

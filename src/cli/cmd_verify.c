@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/foreign.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/traces.h"
@@ -54,6 +55,7 @@ static void print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 }
 
 static bool take(struct args *args, struct request *request, int id, const char *value)
@@ -209,6 +211,7 @@ static int check_file(const struct request *request, struct out *out, struct tm_
 int cmd_verify(int argc, char **argv)
 {
 	struct args args = ARGS_OF("verify", argc, argv, options);
+	args.shared = &foreign_args;
 	struct request request = {.limit = LIMIT_DEFAULT};
 	struct tm_error err = {0};
 	struct out out;

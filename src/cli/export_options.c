@@ -9,6 +9,7 @@
 #include "cli/args.h"
 #include "cli/export_page.h"
 #include "cli/fold.h"
+#include "cli/foreign.h"
 #include "cli/values.h"
 
 enum {
@@ -80,6 +81,7 @@ void export_print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 	puts("\nFormats:");
 	print_formats("  ");
 }
@@ -209,6 +211,7 @@ static bool check(const struct args *args, struct export_options *o)
 bool export_parse(int argc, char **argv, struct export_options *ret_options)
 {
 	struct args args = ARGS_OF("export", argc, argv, options);
+	args.shared = &foreign_args;
 	const char *value = NULL;
 	int id;
 	*ret_options = (struct export_options){0};

@@ -16,7 +16,86 @@
 #include "base/io.h"
 #include "cli/progress.h"
 
-enum { COPY_BYTES = 256 << 10, LARGE_BYTES = 128 << 10 };
+enum {
+	COPY_BYTES = 256 << 10,
+	LARGE_BYTES = 128 << 10,
+	DEBUG_DIRS_MAX = 32,
+	DEBUG_DIRS_BYTES = 8 << 10,
+};
+
+/* ---- where names are looked for ---- */
+
+enum { OPT_SYSROOT = 1, OPT_DEBUG_DIR };
+
+static const struct args_option options[] = {
+	{OPT_SYSROOT, 0, "sysroot", "DIR", "look for programs and libraries below DIR first"},
+	{OPT_DEBUG_DIR, 0, "debug-dir", "DIR",
+	 "look for debug files in DIR, as in /usr/lib/debug; may be repeated"},
+};
+
+static bool refuse(const struct args *args, const char *option, const char *value, const char *why)
+{
+	fprintf(stderr, "tidemark %s: --%s '%s': %s.\n", args->command, option, value, why);
+	return false;
+}
+
+static bool add_debug_dir(const struct args *args, const char *folder)
+{
+	char all[DEBUG_DIRS_BYTES];
+	const char *before = getenv("TIDEMARK_DEBUG_DIR");
+	if (strchr(folder, ':'))
+		return refuse(args, "debug-dir", folder, "a path with a colon cannot be named");
+	int used = snprintf(all, sizeof all, "%s%s%s", before ? before : "",
+			    before && *before ? ":" : "", folder);
+	if (used >= (int)sizeof all)
+		return refuse(args, "debug-dir", folder, "these are too many folders");
+	return !setenv("TIDEMARK_DEBUG_DIR", all, 1);
+}
+
+static bool take_option(const struct args *args, int id, const char *value)
+{
+	struct stat status;
+	const char *option = id == OPT_SYSROOT ? "sysroot" : "debug-dir";
+	if (stat(value, &status))
+		return refuse(args, option, value, strerror(errno));
+	if (!S_ISDIR(status.st_mode))
+		return refuse(args, option, value, "this is not a folder");
+	return id == OPT_SYSROOT ? !setenv("TIDEMARK_SYSROOT", value, 1)
+				 : add_debug_dir(args, value);
+}
+
+const struct args_shared foreign_args = {
+	.options = options,
+	.count = sizeof options / sizeof options[0],
+	.take = take_option,
+};
+
+void foreign_print_options(void)
+{
+	puts("\nFor files of other tools that have addresses but no names:");
+	args_print_options(options, sizeof options / sizeof options[0]);
+}
+
+struct places {
+	const char *sysroot;
+	const char *debug_dirs[DEBUG_DIRS_MAX];
+	size_t debug_dir_count;
+	char text[DEBUG_DIRS_BYTES];
+};
+
+static void find_places(struct places *places)
+{
+	const char *sysroot = getenv("TIDEMARK_SYSROOT"), *folders = getenv("TIDEMARK_DEBUG_DIR");
+	places->sysroot = sysroot && *sysroot ? sysroot : NULL;
+	places->debug_dir_count = 0;
+	snprintf(places->text, sizeof places->text, "%s", folders ? folders : "");
+	char *rest, *folder = strtok_r(places->text, ":", &rest);
+	for (; folder && places->debug_dir_count < DEBUG_DIRS_MAX;
+	     folder = strtok_r(NULL, ":", &rest))
+		places->debug_dirs[places->debug_dir_count++] = folder;
+}
+
+/* ---- importing ---- */
 
 /*
  * Tables that grow on several threads leave holes in the heap, up to a sixth of all
@@ -108,14 +187,19 @@ static int open_input(const char *path, int *ret_fd, bool *ret_copied, struct tm
 	return code;
 }
 
-static int convert(int fd, const char *path, int out_fd, const struct foreign_options *options,
+static int convert(int fd, const char *path, int out_fd, const char *format,
 		   struct import_result *ret_result, struct tm_error *err)
 {
 	struct progress progress;
+	struct places places;
 	struct tm_error why = {0};
+	find_places(&places);
 	const struct import_options how = {
 		.name = path,
-		.sysroot = options->sysroot,
+		.format = format,
+		.sysroot = places.sysroot,
+		.debug_dirs = places.debug_dirs,
+		.debug_dir_count = places.debug_dir_count,
 		.progress = progress_tell_fn,
 		.ctx = &progress,
 	};
@@ -128,7 +212,7 @@ static int convert(int fd, const char *path, int out_fd, const struct foreign_op
 	return code ? tm_fail(err, code, "'%s': %s", path, why.text) : 0;
 }
 
-int foreign_convert(const char *path, int out_fd, const struct foreign_options *options,
+int foreign_convert(const char *path, int out_fd, const char *format,
 		    struct import_result *ret_result, struct tm_error *err)
 {
 	int fd;
@@ -138,7 +222,7 @@ int foreign_convert(const char *path, int out_fd, const struct foreign_options *
 		close(out_fd);
 		return code;
 	}
-	code = convert(fd, path, out_fd, options, ret_result, err);
+	code = convert(fd, path, out_fd, format, ret_result, err);
 	close(fd);
 	return code;
 }
@@ -165,7 +249,6 @@ static void name_open_file(int fd, char ret_name[FOREIGN_PATH_BYTES])
 static int import_temporary(int fd, const char *path, char ret_name[FOREIGN_PATH_BYTES],
 			    struct tm_error *err)
 {
-	static const struct foreign_options options;
 	struct import_result result;
 	int out_fd;
 	int code = open_temporary(&out_fd, err);
@@ -176,7 +259,7 @@ static int import_temporary(int fd, const char *path, char ret_name[FOREIGN_PATH
 		close(out_fd);
 		return tm_fail(err, -errno, "no descriptor for a temporary file");
 	}
-	code = convert(fd, path, out_fd, &options, &result, err);
+	code = convert(fd, path, out_fd, NULL, &result, err);
 	if (code)
 		close(kept);
 	else

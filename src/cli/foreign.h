@@ -7,11 +7,22 @@
 #pragma once
 
 #include "base/error.h"
+#include "cli/args.h"
 #include "import/import.h"
 
 #include <stdbool.h>
 
 enum { FOREIGN_PATH_BYTES = 32 };
+
+/*
+ * --sysroot and --debug-dir, for every command that opens traces: where the names of
+ * addresses are looked for in files that have none. They are kept in the environment,
+ * as TIDEMARK_SYSROOT and TIDEMARK_DEBUG_DIR (folders separated by colons), which is
+ * where they may come from, too.
+ */
+extern const struct args_shared foreign_args;
+/* Their lines of help. */
+void foreign_print_options(void);
 
 /*
  * What to open for this path ("-" is standard input): *ret_path is path itself if
@@ -23,10 +34,6 @@ TM_MUST_CHECK int foreign_resolve(const char *path, char ret_name[FOREIGN_PATH_B
 /* Whether the file is one of another tool; false also if it cannot be read. */
 bool foreign_is(const char *path);
 
-struct foreign_options {
-	const char *sysroot;
-};
-/* Imports into out_fd, which is taken over; with progress. */
-TM_MUST_CHECK int foreign_convert(const char *path, int out_fd,
-				  const struct foreign_options *options,
+/* Imports into out_fd, which is taken over; with progress. format: NULL = by the content. */
+TM_MUST_CHECK int foreign_convert(const char *path, int out_fd, const char *format,
 				  struct import_result *ret_result, struct tm_error *err);

@@ -5,6 +5,7 @@
 
 #include "cli/args.h"
 #include "cli/fold.h"
+#include "cli/foreign.h"
 #include "cli/report.h"
 #include "cli/values.h"
 
@@ -92,6 +93,7 @@ void report_print_help(void)
 	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
+	foreign_print_options();
 	puts("\nSections:");
 	const struct report_section *section;
 	for (size_t i = 0; (section = report_section_at(i)); i++)
@@ -322,6 +324,7 @@ void report_settle_moment(struct report_options *o)
 bool report_parse(int argc, char **argv, struct report_options *ret_options)
 {
 	struct args args = ARGS_OF("report", argc, argv, options);
+	args.shared = &foreign_args;
 	const char *value = NULL;
 	int id;
 	*ret_options = (struct report_options){.interval_ns = 1000000000};

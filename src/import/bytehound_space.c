@@ -283,11 +283,11 @@ static void warn(void *ctx, const char *sentence)
 
 int bytehound_resolve(struct bytehound *b)
 {
-	const struct symbols_options options = {.sysroot = import_options(b->job)->sysroot,
-						.warn = warn,
-						.warn_ctx = b,
-						.held = held,
-						.held_ctx = b};
+	struct symbols_options options = import_symbols(b->job);
+	options.warn = warn;
+	options.warn_ctx = b;
+	options.held = held;
+	options.held_ctx = b;
 	uint64_t asked = 0, unnamed = 0;
 	int code = frames_resolve(b->frames, &options, &asked, &unnamed, b->err);
 	if (!code && unnamed)

@@ -169,8 +169,9 @@ static void warn(void *ctx, const char *sentence)
 
 int heaptrack_resolve(struct heaptrack *h)
 {
-	const struct symbols_options options = {
-		.sysroot = import_options(h->job)->sysroot, .warn = warn, .warn_ctx = h};
+	struct symbols_options options = import_symbols(h->job);
+	options.warn = warn;
+	options.warn_ctx = h;
 	struct symbols *symbols = NULL;
 	struct symbols_request *requests = NULL;
 	struct symbols_result found = {0};

@@ -116,9 +116,11 @@ int import_stacks(struct import_job *job, const struct trace_stack *stacks, size
 	return code ? import_write_failed(code, err) : 0;
 }
 
-const struct import_options *import_options(const struct import_job *job)
+struct symbols_options import_symbols(const struct import_job *job)
 {
-	return job->options;
+	return (struct symbols_options){.sysroot = job->options->sysroot,
+					.debug_dirs = job->options->debug_dirs,
+					.debug_dir_count = job->options->debug_dir_count};
 }
 
 int import_write_failed(int code, struct tm_error *err)

@@ -27,6 +27,8 @@ struct import_options {
 	const char *name;    /* of the file, for messages */
 	const char *format;  /* its name, as import_format_at() has it; NULL = by the content */
 	const char *sysroot; /* where the files of its modules are looked for; NULL = here */
+	const char *const *debug_dirs; /* like /usr/lib/debug, and tried before it */
+	size_t debug_dir_count;
 	/* Called now and then; total 0 = unknown. Not 0 stops: -ECANCELED. */
 	int (*progress)(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
 	void *ctx;

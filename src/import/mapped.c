@@ -234,7 +234,7 @@ static size_t join(struct symbols_request *list, size_t count)
 
 int mapped_names(struct mapped *m, struct tm_error *err)
 {
-	const struct symbols_options options = {.sysroot = import_options(m->job)->sysroot};
+	const struct symbols_options options = import_symbols(m->job);
 	struct symbols *symbols = NULL;
 	struct symbols_result found = {0};
 	m->request_count = join(m->requests, m->request_count);

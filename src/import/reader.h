@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "import/import.h"
 #include "import/input.h"
+#include "symbols/symbols.h"
 #include "trace/trace.h"
 
 struct events;
@@ -35,7 +36,8 @@ struct trace_writer *import_writer(struct import_job *job);
 /* Stacks, whose ids are counted from 1. Other threads' use of the writer is no concern. */
 TM_MUST_CHECK int import_stacks(struct import_job *job, const struct trace_stack *stacks,
 				size_t count, struct tm_error *err);
-const struct import_options *import_options(const struct import_job *job);
+/* Where names of addresses are looked for. */
+struct symbols_options import_symbols(const struct import_job *job);
 
 /*
  * Begins the section. tool_version, mode, source are filled in; `origin` should say

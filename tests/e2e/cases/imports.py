@@ -321,3 +321,51 @@ def convert(t):
     t.expect(not (t.folder / "none.tide").exists(), "a file was written")
     for words in ([], [path], [path, out, "more"], ["--nonsense", path, out]):
         t.equal(f"{words}: status", t.tool("convert", *words).status, 2)
+
+
+def far_program(t):
+    """A raw heaptrack file of a program that is only below root/, with its debug file below debug/."""
+    objcopy, readelf = t.need_tool("objcopy"), t.need_tool("readelf")
+    program = t.folder / "root/opt/far/app"
+    program.parent.mkdir(parents=True)
+    said = run(t, readelf, "-sWn", t.target("simple")).out
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", said)[1]
+    main = int(re.search(r"([0-9a-f]+) +\d+ FUNC +GLOBAL +DEFAULT +\d+ main$", said, re.M)[1], 16)
+    debug = t.folder / f"debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    debug.parent.mkdir(parents=True)
+    run(t, objcopy, "--only-keep-debug", t.target("simple"), debug)
+    run(t, objcopy, "--strip-all", t.target("simple"), program)
+    path = t.folder / "far.raw"
+    path.write_text(f"v 10400 3\nx c /opt/far/app\nX app\nI 1000 100\nm 1 -\n"
+                    f"m 1 x 555555554000 0 100000\nt {0x555555554000 + main + 1:x} 0\n"
+                    "+ 10 1 5000\n+ 20 1 6000\nc 5\n")
+    return path, ["--sysroot", t.folder / "root", "--debug-dir", t.folder / "debug"]
+
+
+@case("import/sysroot", "files without names stay so though the program and its debug file are here")
+def sysroot(t):
+    path, places = far_program(t)
+    out = t.folder / "out.tide"
+    show = {"report": ["--stacks", "--json", path], "export": ["--format", "collapsed", path],
+            "sql": [path, "select function from frames"],
+            "diff": [path, path, "--json"]}
+    for name, words in show.items():
+        t.expect("main" not in t.tool(name, *words).out, f"{name}: a name from nowhere")
+        said = t.tool(name, *places, *words)
+        t.equal(f"{name}: status", said.status, 0)
+        if name != "diff":
+            t.expect("main" in said.out, f"{name}: {said.out[:300]} {said.err}")
+    for name, words in {"convert": [path, out], "trim": ["--from", "0", path, out],
+                        "merge": ["-o", out, path, path], "anonymize": [path, out]}.items():
+        said = t.tool(name, "-f", *places, *words)
+        t.equal(f"{name}: status {said.err}", said.status, 0)
+        stacks = t.tool("export", "--format", "collapsed", out).out
+        t.expect("main" in stacks, f"{name}: {stacks}")
+    for name in ("info", "verify", "check --max-peak 1k"):
+        t.equal(f"{name}: status", t.tool(*name.split(), *places, path).status, 0)
+    by_variable = t.tool("export", "--format", "collapsed", path, env={
+        "TIDEMARK_SYSROOT": str(places[1]), "TIDEMARK_DEBUG_DIR": f"/nowhere:{places[3]}"})
+    t.expect("main" in by_variable.out, by_variable.out + by_variable.err)
+    for words in (["--sysroot", t.folder / "none"], ["--debug-dir", path], ["--sysrot", "x"]):
+        said = t.tool("report", *words, path)
+        t.expect(said.status == 2 and "--" in said.err, f"{words}: {said.status} {said.err}")
