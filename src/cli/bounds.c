@@ -9,6 +9,7 @@
 enum { KEEP_MAX = 1000000 };
 #define ROTATE_LEAST_NS    1000000000ull
 #define ROTATE_LEAST_BYTES 65536u
+#define MEMORY_LEAST_BYTES (24u << 20)
 
 static bool complain(const struct args *args, const char *option, const char *text)
 {
@@ -37,6 +38,7 @@ static bool time_or_size(const struct args *args, const char *option, const char
 bool bounds_take(struct collector_bounds *bounds, const struct args *args, int id,
 		 const char *value)
 {
+	struct tm_error err = {0};
 	uint64_t number;
 	switch ((enum bounds_option)id) {
 	case BOUNDS_ROTATE:
@@ -54,6 +56,14 @@ bool bounds_take(struct collector_bounds *bounds, const struct args *args, int i
 					"the file that is being written stays: 1 or "
 					"more");
 		bounds->keep = (uint32_t)number;
+		return true;
+	case BOUNDS_MAX_MEMORY:
+		if (units_parse_bytes(value, &bounds->max_memory_bytes, &err))
+			return complain(args, "max-memory", err.text);
+		if (bounds->max_memory_bytes < MEMORY_LEAST_BYTES)
+			return complain(args, "max-memory",
+					"a recording needs 24M at least, and some 60 bytes for "
+					"each block that lives");
 		return true;
 	case BOUNDS_END:
 		break;

@@ -7,16 +7,18 @@
 
 #include <stdbool.h>
 
-enum bounds_option { BOUNDS_ROTATE = 200, BOUNDS_KEEP, BOUNDS_END };
+enum bounds_option { BOUNDS_ROTATE = 200, BOUNDS_KEEP, BOUNDS_MAX_MEMORY, BOUNDS_END };
 
 /* Rows for a table of options. */
-#define BOUNDS_OPTIONS                                                                     \
-	{BOUNDS_ROTATE, 0, "rotate", "WHEN",                                               \
-	 "go on in a new file after 30m, 2h, or when one has 500M, 1G; %i is its number"}, \
-	{                                                                                  \
-		BOUNDS_KEEP, 0, "keep", "N",                                               \
-			"with --rotate: keep the last N files, delete "                    \
-			"older ones of this recording"                                     \
+#define BOUNDS_OPTIONS                                                                             \
+	{BOUNDS_MAX_MEMORY, 0, "max-memory", "SIZE",                                               \
+	 "memory that tidemark itself may take, as 64M, 1G; near it, it gives things up"},         \
+		{BOUNDS_ROTATE, 0, "rotate", "WHEN",                                               \
+		 "go on in a new file after 30m, 2h, or when one has 500M, 1G; %i is its number"}, \
+	{                                                                                          \
+		BOUNDS_KEEP, 0, "keep", "N",                                                       \
+			"with --rotate: keep the last N files, delete "                            \
+			"older ones of this recording"                                             \
 	}
 
 /* One of them; false after a message on standard error. */

@@ -21,6 +21,8 @@
 #include "collector/patching.h"
 #include "collector/procfs.h"
 
+/* With little memory for the recorder its pool is 2 MiB rather than 8. */
+enum { POOL_SMALL_BELOW = 512 << 20, POOL_SMALL_CHUNKS = 64 };
 enum { CHAIN_MAX = 64, COMMAND_BYTES_MAX = 4 * 1024 * 1024, COMMAND_SHOWN = 16 * 1024 };
 
 static struct session_process *find_process(struct session *session, pid_t pid)
@@ -263,7 +265,11 @@ struct shm_options admit_memory(const struct session *session)
 			 (session->tsc ? 0 : WIRE_OPT_CLOCK_NS) |
 			 (options->children ? WIRE_OPT_FOLLOW_FORK : 0) |
 			 (options->on_usr1 ? WIRE_OPT_USR1 : 0);
+	/* The pool of a process that is attached to may be there already, with its size. */
+	uint64_t most = options->bounds.max_memory_bytes;
+	bool small = most && most < POOL_SMALL_BELOW && !options->pid;
 	return (struct shm_options){.depth = options->depth,
+				    .chunk_count = small ? POOL_SMALL_CHUNKS : 0,
 				    .options = flags,
 				    .state = session->recording_now ? WIRE_RECORD : WIRE_IDLE};
 }
@@ -291,6 +297,8 @@ section_facts(struct session *session, struct session_process *process, const st
 		.names_fd = namer_stream(&session->namer, process->pid, options->embed_source),
 		.naming = options->naming,
 		.naming_ctx = options->ctx,
+		.helper = session->namer.pid,
+		.max_memory_bytes = options->bounds.max_memory_bytes,
 		.unhooked = image->unhooked,
 	};
 }

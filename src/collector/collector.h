@@ -43,6 +43,7 @@ enum collector_usr1 {
 struct collector_bounds {
 	uint64_t rotate_ns, rotate_bytes; /* a new file after so long, or from that size on */
 	uint32_t keep;                    /* so many of its files stay */
+	uint64_t max_memory_bytes;        /* of the recorder: near it, it gives things up */
 };
 
 struct collector_options {

@@ -159,6 +159,7 @@ void section_drain(struct section *section)
 		if (ending && !last_passes && section->how.still_runs && !section->heir)
 			nanosleep(&(struct timespec){.tv_nsec = STOP_GRACE_NS}, NULL);
 		uint64_t words = pass(section);
+		section_check_memory(section);
 		if (section->names)
 			names_modules(section->names);
 		make_chunks(section);
@@ -175,6 +176,7 @@ void section_drain(struct section *section)
 			atomic_store(&section->urgent, false);
 			section_read_notes(section);
 			section_take_moments(section, false);
+			section_mind_room(section);
 			section_tell(section);
 			feed_tick(&section->feed);
 			tick_names(section);

@@ -140,6 +140,8 @@ void section_hand_over(struct section *section)
 	heir->counted = cursors_counters(&heir->cursors);
 	heir->lost_before = atomic_load(&heir->control->lost);
 	heir->usr1_told = section->usr1_told;
+	heir->shrink = section->shrink;
+	heir->shrink.checked_bytes = 0;
 	heir->sleep_ns = section->sleep_ns;
 	heir->feed.error = copy_feed(heir, &section->feed);
 	heir->elder_model = section->feed.model;

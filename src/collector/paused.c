@@ -42,7 +42,7 @@ static int grow(struct paused *paused)
 int paused_born(struct paused *paused, uint64_t address)
 {
 	paused->births++;
-	if (!address)
+	if (!address || paused->count_only)
 		return 0;
 	if ((!paused->slots || paused->used * 4 > paused->mask * 3) && grow(paused))
 		return -ENOMEM;

@@ -23,6 +23,7 @@ struct paused {
 	size_t mask, used; /* slots - 1; addresses in them */
 	uint64_t births;   /* ever */
 	uint64_t frees;    /* ever */
+	bool count_only;   /* no memory for addresses: births are counted only */
 };
 
 void paused_done(struct paused *paused);

@@ -61,20 +61,28 @@ static void judge_own(struct pressure *p, const struct pressure_look *look,
 	ret->deep = by_limit || beyond(look->own_bytes, group->limit_bytes, SHARE_WORTH);
 }
 
-/* A quarter of the time in which the next level would be reached at the present rate. */
+/* A quarter of the time in which the goal would be reached at the present rate, `most` at most. */
+static uint64_t reach_ns(uint64_t before, uint64_t now, uint64_t goal, uint64_t passed_ns,
+			 uint64_t most)
+{
+	if (!passed_ns || now <= before || goal <= now)
+		return most;
+	double rate = (double)(now - before) / (double)passed_ns;
+	double reach = (double)(goal - now) / rate / 4;
+	return reach < (double)most ? (uint64_t)reach : most;
+}
+
 static uint64_t next_look(const struct pressure *p, const struct pressure_look *look)
 {
 	const struct cgroup_memory *group = &look->program;
-	if (!group->limit_bytes && !look->own.limit_bytes)
-		return (p->max_bytes ? WATCHFUL_MS : IDLE_MS) * MS_NS;
-	uint64_t again = WATCHFUL_MS * MS_NS, passed = look->now_ns - p->looked_ns;
+	bool limited = group->limit_bytes || look->own.limit_bytes || p->max_bytes;
+	uint64_t again = (limited ? WATCHFUL_MS : IDLE_MS) * MS_NS;
+	uint64_t passed = p->looked_ns ? look->now_ns - p->looked_ns : 0;
 	unsigned percent = levels[p->level < LEVELS ? p->level : LEVELS - 1];
-	uint64_t goal = group->limit_bytes / 100 * percent;
-	if (p->looked_ns && group->used_bytes > p->used_bytes && goal > group->used_bytes) {
-		double rate = (double)(group->used_bytes - p->used_bytes) / (double)passed;
-		double reach = (double)(goal - group->used_bytes) / rate / 4;
-		again = reach < (double)again ? (uint64_t)reach : again;
-	}
+	again = reach_ns(p->used_bytes, group->used_bytes, group->limit_bytes / 100 * percent,
+			 passed, again);
+	again = reach_ns(p->own_bytes, look->own_bytes, p->max_bytes / 100 * OWN_PERCENT, passed,
+			 again);
 	return again > HASTY_MS * MS_NS ? again : HASTY_MS * MS_NS;
 }
 
@@ -85,5 +93,6 @@ void pressure_judge(struct pressure *p, const struct pressure_look *look,
 	ret->snapshot = wants_snapshot(p, look);
 	judge_own(p, look, ret);
 	p->used_bytes = look->program.used_bytes;
+	p->own_bytes = look->own_bytes;
 	p->looked_ns = look->now_ns;
 }

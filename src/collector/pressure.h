@@ -16,7 +16,7 @@ struct pressure {
 	uint64_t max_bytes; /* of the recorder; 0: no limit of its own */
 	/* Pressure's own; begins as zeros. */
 	unsigned level; /* how many of the levels were passed since it was last well */
-	uint64_t seen_hits, used_bytes, looked_ns, snapshot_ns, shrink_ns;
+	uint64_t seen_hits, used_bytes, own_bytes, looked_ns, snapshot_ns, shrink_ns;
 };
 
 struct pressure_look {

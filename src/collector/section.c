@@ -223,6 +223,10 @@ static const char *choose_note(const struct section *section, const struct trace
 {
 	if (why_off(end->off_reason))
 		return why_off(end->off_reason);
+	if (section->shrink.step && !end->events_not_stored && end->cause != TRACE_END_DISK_ERROR &&
+	    end->cause != TRACE_END_DISK_FULL)
+		return "Memory was short, and the recorder gave things up: the report's timeline "
+		       "says what, and when.";
 	if (end->cause == TRACE_END_DISK_ERROR)
 		return "The disk failed: what came after is not in the file.";
 	if (end->cause == TRACE_END_DISK_FULL)
@@ -391,6 +395,8 @@ static int begin(struct section *section, struct trace_writer *writer)
 				      .map = &section->shm.map,
 				      .dead = section->cursors.dead,
 				      .urgent = &section->urgent,
+				      .helper = section->options.helper,
+				      .max_memory_bytes = section->options.max_memory_bytes,
 				      .origin_ns = section->feed.clock.origin_ns};
 	/* Without a watch there are no samples, but the events are what counts. */
 	if (watch_start(&watch, &section->watch, NULL))

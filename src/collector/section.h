@@ -34,6 +34,8 @@ struct section_options {
 	int usr1_fd;                 /* an eventfd, told of SIGUSR1s to the program; 0 none */
 	bool follow_forks;           /* children that fork begin with what is live here */
 	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
+	pid_t helper;                /* the process that looks up names; 0 none */
+	uint64_t max_memory_bytes;   /* of the recorder; 0 no limit */
 	const char *unhooked;        /* what could not be hooked, copied; NULL or "" nothing */
 };
 

@@ -24,6 +24,15 @@ struct section_moment {
 	uint8_t kind;
 };
 
+/* What was given up for want of memory: shrink.c. */
+struct section_shrink {
+	unsigned step;            /* of the ladder: the next */
+	bool paused;              /* new blocks are not recorded */
+	uint64_t blocks_at_pause; /* that lived then */
+	uint64_t bytes_at_pause;  /* that the recorder had */
+	uint64_t checked_bytes;   /* of the model, when it was last looked at */
+};
+
 struct section {
 	struct section_options options;
 	char *program, *command, *folder;
@@ -56,6 +65,7 @@ struct section {
 	_Atomic uint64_t told_events, told_live_bytes, told_peak_bytes, told_lost;
 	_Atomic uint64_t origin_ns;
 	uint32_t usr1_told;
+	struct section_shrink shrink;
 	_Atomic bool urgent; /* a note of the watch cannot wait */
 	_Atomic bool ending;
 	struct section_ending how; /* valid once `ending` */
@@ -78,6 +88,10 @@ TM_MUST_CHECK int section_connect(struct section *section, struct tm_error *err)
 
 /* Memory runs short: a snapshot, or something is given up. */
 void section_mind_memory(struct section *section, const struct watch_note *note);
+/* After each pass: does the recorder keep --max-memory? */
+void section_check_memory(struct section *section);
+/* There is room again: recording goes on if it was paused for want of memory. */
+void section_mind_room(struct section *section);
 
 /* ---- switch.c ---- */
 

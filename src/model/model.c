@@ -25,6 +25,7 @@ int model_new(const struct model_options *options, struct model **ret_model, str
 	if (m->slice_events > MODEL_SLICE_EVENTS_MAX / 2)
 		m->slice_events = MODEL_SLICE_EVENTS_MAX / 2;
 	m->slice_us = (options->slice_ns ? options->slice_ns : DEFAULT_SLICE_NS) / 1000;
+	m->cells_most = MODEL_CELLS_MOST;
 	m->rss.heap_known = m->rss.mapped_known = true;
 	maps_init(&m->maps, options->page_bytes);
 	model_slice_begin(m, 0);

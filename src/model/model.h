@@ -123,6 +123,11 @@ TM_MUST_CHECK int model_load_with(struct trace_reader *r, const struct model_loa
 TM_MUST_CHECK int model_rebuild(struct trace_reader *r, struct model **ret_model,
 				struct tm_error *err);
 
+/*
+ * Gives back what is only there for speed, and from now on ends slices before their counters take
+ * much memory. The figures stay exact. Not between a slice and the use of its rows.
+ */
+void model_shrink(struct model *m);
 /* Bytes the model uses now, about. */
 uint64_t model_memory_bytes(const struct model *m);
 

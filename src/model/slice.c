@@ -54,6 +54,8 @@ bool model_slice_due(const struct model *m)
 	uint64_t count = m->events - m->slice.first_event;
 	uint64_t now_us = m->now_us > m->other_us ? m->now_us : m->other_us;
 	uint64_t last_us = now_us > m->slice.clock_us ? now_us - m->slice.clock_us : 0;
+	if (m->cells.count >= m->cells_most && m->slice.slice_id < MODEL_SLICES_BY_CELLS)
+		return true;
 	return count >= m->slice_events || (count > 0 && last_us >= m->slice_us);
 }
 
@@ -362,4 +364,12 @@ int model_slice_take(struct model *m, struct trace_slice *ret_slice, struct tm_e
 	cells_clear(&m->cells);
 	start_next(m);
 	return 0;
+}
+
+void model_shrink(struct model *m)
+{
+	m->cells_most = MODEL_CELLS_SMALL;
+	model_rows_done(&m->out);
+	if (!m->cells.count)
+		cells_done(&m->cells);
 }

@@ -19,6 +19,9 @@ enum {
 	MODEL_DEFERRED = 4 * MODEL_GROUP,  /* cells that a group can need */
 	MODEL_SLICE_EVENTS_MAX = 1u << 30, /* 32-bit counters of the open slice */
 	MODEL_SLICES_BEFORE_DOUBLING = 1024,
+	MODEL_CELLS_MOST = 1 << 20, /* a slice ends when it has so many ... */
+	MODEL_CELLS_SMALL = 1 << 14,
+	MODEL_SLICES_BY_CELLS = 32768, /* ... but only so many slices end by that */
 	MODEL_SLICE_COUNT_MAX = 65535, /* birth slices are kept in 16 bits */
 };
 
@@ -78,6 +81,7 @@ struct model {
 	uint64_t unread_events; /* in damaged blocks of a trace */
 
 	uint64_t slice_events, slice_us;
+	size_t cells_most; /* of a slice */
 	uint64_t deferred_count;
 	struct cell deferred[MODEL_DEFERRED]; /* to be added after the group; key without + 1 */
 	struct cell_table cells;

@@ -26,7 +26,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-enum { SINK_QUEUE_BLOCKS = 16, SINK_PATIENCE_S = 4 };
+enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_PATIENCE_S = 4 };
 
 struct sink {
 	int fd;
@@ -278,6 +278,14 @@ void sink_drain(struct sink *s)
 {
 	pthread_mutex_lock(&s->lock);
 	wait_for_fewer(s, 1);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void sink_shrink(struct sink *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->queue_blocks > SINK_QUEUE_SHORT)
+		s->queue_blocks = SINK_QUEUE_SHORT;
 	pthread_mutex_unlock(&s->lock);
 }
 

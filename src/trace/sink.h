@@ -51,6 +51,8 @@ struct sink_batch *sink_batch_free(struct sink_batch *batch);
  */
 int sink_put(struct sink *s, struct sink_batch *batch);
 
+/* The queue is as short as can be from now on. */
+void sink_shrink(struct sink *s);
 /* Wait until everything handed over is written, or the disk takes nothing for seconds. */
 void sink_drain(struct sink *s);
 

@@ -77,6 +77,8 @@ uint32_t trace_writer_section(const struct trace_writer *w);
 int trace_writer_tick(struct trace_writer *w);
 /* All so far is sealed, and forced to the disk in the background. */
 int trace_writer_sync(struct trace_writer *w);
+/* Fewer blocks may wait to be written from now on. */
+void trace_writer_shrink(struct trace_writer *w);
 /* Ends the section. events_not_stored is filled in here if the caller counted less. */
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end);
 /* Bytes in the file so far; events not stored because of max_bytes or a full disk. Thread-safe. */

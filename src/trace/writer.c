@@ -532,6 +532,11 @@ int trace_writer_sync(struct trace_writer *w)
 	return sink_put(w->sink, batch);
 }
 
+void trace_writer_shrink(struct trace_writer *w)
+{
+	sink_shrink(w->sink);
+}
+
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 {
 	if (!w->open)

@@ -99,6 +99,9 @@ static void shrinks_step_by_step(void)
 	CHECK(verdict.shrink && verdict.deep);
 	CHECK(own_at(&p, 1310, 101, 0).shrink); /* over it: at once */
 	CHECK(!own_at(&p, 2000, 50, 0).shrink);
+	/* 10 MiB in 100 ms, 25 to go: in 62 ms. */
+	uint64_t again = own_at(&p, 2100, 60, 0).again_ns;
+	CHECK(again > 60 * MS && again < 65 * MS);
 }
 
 /* The container is full of the program: the recorder's few megabytes are not worth exactness. */

@@ -191,3 +191,50 @@ def add_suspended(name, chosen):
 add_suspended("program", lambda tool, program: [program])
 add_suspended("recorder", lambda tool, program: [tool])
 add_suspended("both", lambda tool, program: [program, tool])
+
+
+@case("memory/max", "--max-memory is not kept, or what was given up is not said", 120)
+def max_memory(t):
+    bare = t.bare(["hoard", "1500"])
+    recorded = t.record(["hoard", "1500"], options=["--max-memory", "48M"])
+    t.same_behaviour(bare, recorded)
+    report = t.report(None, "--by", "function")
+    # Resident pages of programs and libraries are not counted: they are no memory of its own.
+    t.expect(report["collector_bytes"] < (48 + 24) * MIB,
+             f"the recorder took {report['collector_bytes'] / MIB:.1f} MiB")
+    t.expect(any("short of memory" in mode["name"] for mode in report["modes"]),
+             f"modes: {report['modes']}")
+    t.expect("Memory was short" in (report["note"] or ""), f"note: {report['note']!r}")
+    t.equal("blocks that were recorded, or counted in pauses",
+            report["allocations"] + report["paused_allocations"], t.ledger()["allocations"])
+    t.equal("unfreed, of those that were recorded", report["unfreed_bytes"], 0)
+    t.equal("lost events", report["lost_events"], 0)
+    shown = t.tool("report", "--section", "timeline", t.trace).out
+    t.expect("short of memory" in shown, f"the timeline does not say it: {shown[-600:]}")
+
+
+@case("memory/max_ample", "a limit that is never met changes figures")
+def max_ample(t):
+    report, _ = t.compare(["steady", "20"], options=["--max-memory", "1G"])
+    t.equal("given up", report["modes"], [])
+    for wrong in ("1M", "much", "-5"):
+        result = t.tool("run", "--max-memory", wrong, "--", t.target("simple"))
+        t.equal(f"exit status with {wrong}", result.status, 2)
+        t.expect("max-memory" in result.err, f"the message does not name it: {result.err!r}")
+    result = t.record(["simple", "3"], env={"TIDEMARK_MAX_MEMORY": "64M"}, options=["--force"])
+    t.equal("exit status with the variable", result.status, 3)
+
+
+@case("memory/group_shrinks", "the recorder fills up the container that it shares")
+def group_shrinks(t):
+    group = Group(t.folder / "group", 2)
+    with start(t, 1, {"TIDEMARK_CGROUP": str(group.folder)}) as watch:
+        group.use(LIMIT * 92 // 100)
+        watch.poll(lambda: modes(t, "short of memory"), "something given up")
+        watch.send(b"x")
+        watch.wait_for("done\n")
+        t.equal("exit status", watch.ended(), 3)
+    # The recorder's share of the container is not worth giving up exactness.
+    report = t.report(None, "--by", "function", "--stacks")
+    t.nothing_lost(report)
+    t.figures_match(report, t.ledger())
