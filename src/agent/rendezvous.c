@@ -18,6 +18,8 @@ enum {
 	MSG_CMSG_CLOEXEC_FLAG = 0x40000000,
 	RIGHTS = 1,
 	TIMEOUT_S = 5,
+	STEADY_CLOCK = 1,      /* CLOCK_MONOTONIC */
+	ERROR_INTERRUPTED = 4, /* EINTR */
 };
 
 /* As the kernel lays them out. */
@@ -44,6 +46,27 @@ struct control_message {
 	int pad;
 };
 
+static int64_t now_seconds(void)
+{
+	struct sys_timespec now = {0, 0};
+	sys_clock_gettime(STEADY_CLOCK, &now);
+	return now.seconds;
+}
+
+static int64_t deadline(void)
+{
+	return now_seconds() + TIMEOUT_S;
+}
+
+/*
+ * A program may get signals all the time (a profiler's, a timer's), and a call with a time-out
+ * is not begun again by the kernel. Bounded: the time-out alone would begin anew each time.
+ */
+static bool interrupted(long result, int64_t end)
+{
+	return result == -ERROR_INTERRUPTED && now_seconds() < end;
+}
+
 static int connect_to(const char *name, size_t name_bytes)
 {
 	struct socket_name address = {.family = UNIX_FAMILY};
@@ -58,7 +81,12 @@ static int connect_to(const char *name, size_t name_bytes)
 		  sizeof timeout, 0);
 	sys_call6(SYS_NR_SETSOCKOPT, fd, SOL_SOCKET, SO_SNDTIMEO_OLD, (long)&timeout,
 		  sizeof timeout, 0);
-	if (sys_connect(fd, &address, sizeof address.family + 1 + name_bytes) < 0) {
+	int64_t end = deadline();
+	long got;
+	do
+		got = sys_connect(fd, &address, sizeof address.family + 1 + name_bytes);
+	while (interrupted(got, end));
+	if (got < 0) {
 		sys_close(fd);
 		return -1;
 	}
@@ -76,7 +104,12 @@ static bool say_hello(int fd, const char *token, uint32_t kind)
 	memcpy(hello.token, token, TOKEN_BYTES);
 	struct sys_iovec part = {&hello, sizeof hello};
 	struct message message = {.parts = &part, .part_count = 1};
-	return sys_sendmsg(fd, &message, MSG_NOSIGNAL_FLAG) == (long)sizeof hello;
+	int64_t end = deadline();
+	long sent;
+	do
+		sent = sys_sendmsg(fd, &message, MSG_NOSIGNAL_FLAG);
+	while (interrupted(sent, end));
+	return sent == (long)sizeof hello;
 }
 
 /* The session's descriptor, or -1. */
@@ -89,7 +122,11 @@ static int receive_session(int fd)
 				  .part_count = 1,
 				  .control = &control,
 				  .control_bytes = sizeof control};
-	long got = sys_recvmsg(fd, &message, MSG_CMSG_CLOEXEC_FLAG);
+	int64_t end = deadline();
+	long got;
+	do
+		got = sys_recvmsg(fd, &message, MSG_CMSG_CLOEXEC_FLAG);
+	while (interrupted(got, end));
 	int session = message.control_bytes >= sizeof control - sizeof control.pad &&
 				      control.level == SOL_SOCKET && control.type == RIGHTS
 			      ? control.fd

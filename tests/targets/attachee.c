@@ -267,7 +267,8 @@ static void *gap_thread(void *unused)
 	struct timespec last, now;
 	clock_gettime(CLOCK_MONOTONIC, &last);
 	while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
-		free(malloc(32));
+		void *volatile block = malloc(32); /* or the compiler leaves both out */
+		free(block);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		long us =
 			(now.tv_sec - last.tv_sec) * 1000000 + (now.tv_nsec - last.tv_nsec) / 1000;
