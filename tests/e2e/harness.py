@@ -20,6 +20,7 @@ import time
 import traceback
 
 CASES = []
+TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
 
 
 class Case:
@@ -158,6 +159,19 @@ class Tap:
             self.passed += 1
             skip = f" # SKIP {notes}" if outcome == "skip" else ""
             print(f"ok {self.number} - {one.name} ({seconds:.1f} s){skip}", flush=True)
+
+
+def build_targets(build, jobs):
+    """Compiles the target programs; their folder. Ends here if that fails."""
+    out = build / "targets"
+    made = subprocess.run(["make", "-s", "-C", TARGETS, f"OUT={out}", f"-j{jobs}"],
+                          capture_output=True, text=True)
+    if made.returncode:
+        print("# the target programs do not build:")
+        print("".join(f"#   {line}\n" for line in made.stderr.splitlines()[-30:]), end="")
+        print("not ok 0 - build of the target programs\n0 passed, 1 failed")
+        sys.exit(1)
+    return out
 
 
 def run_all(cases, build, targets, options):
