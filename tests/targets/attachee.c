@@ -267,8 +267,7 @@ static void *gap_thread(void *unused)
 	struct timespec last, now;
 	clock_gettime(CLOCK_MONOTONIC, &last);
 	while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
-		void *volatile block = malloc(32); /* or the compiler leaves both out */
-		free(block);
+		free((void *volatile){malloc(32)}); /* else the compiler leaves both out */
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		long us =
 			(now.tv_sec - last.tv_sec) * 1000000 + (now.tv_nsec - last.tv_nsec) / 1000;

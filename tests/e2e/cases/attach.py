@@ -379,17 +379,6 @@ for name in ("static", "musl", "musl_static", "jemalloc"):
         foreign(f"attachee_{name}"))
 
 
-@case("dormant/signals", "an agent cannot be woken in a program that gets signals all the time")
-def woken_in_a_storm(t):
-    with Attachee(t, "storm", env=t.environment({"LD_PRELOAD": str(t.build / "libtidemark.so")})) as it:
-        for turn in range(3):
-            with Recorder(t, it.pid, trace=t.folder / f"{turn}.tide") as tool:
-                tool.saw()
-                tool.stop()
-                tool.check()
-        it.finish()
-
-
 @case("attach/vfork", "one thread in vfork keeps all others waiting")
 def vfork(t):
     with Attachee(t, "vfork") as it:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--daemon: a recording that goes on in the background, without a terminal."""
+"""--daemon: a recording that goes on in the background, without a terminal; services."""
 import os
 import pathlib
 import re
 import time
 
-from cases.attach import Attachee
+from cases.attach import Attachee, Recorder
 from cases.control import row_of
 from harness import Failure, case
 from watch import kill, state
@@ -127,6 +127,17 @@ def mistakes(t):
         result = t.tool("attach", *options)
         t.equal(f"attach {options}: status", result.status, status)
         t.expect(words in result.err, f"attach {options}: says {result.err!r}")
+
+
+@case("dormant/signals", "an agent cannot be woken in a program that gets signals all the time")
+def woken_in_a_storm(t):
+    with Attachee(t, "storm", env=t.environment({"LD_PRELOAD": str(t.build / "libtidemark.so")})) as it:
+        for turn in range(3):
+            with Recorder(t, it.pid, trace=t.folder / f"{turn}.tide") as tool:
+                tool.saw()
+                tool.stop()
+                tool.check()
+        it.finish()
 
 
 UNITS = pathlib.Path(__file__).resolve().parents[3] / "contrib" / "systemd"
