@@ -189,7 +189,7 @@ static void hint_collector(void)
 	struct wire_control *control = agent.map.control;
 	if (atomic_load_explicit(&control->asleep, memory_order_relaxed) &&
 	    atomic_load_explicit(&control->pool_free, memory_order_relaxed) <
-		    agent.map.chunk_count / 2 &&
+		    agent.map.chunk_count / 8 &&
 	    agent_may_call())
 		wake_collector(control);
 }

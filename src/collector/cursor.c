@@ -9,7 +9,11 @@
 
 #include "base/memory.h"
 
-enum { IDLE_PASSES = 4 }; /* snapshots without news after which a thread counts as idle */
+enum {
+	IDLE_PASSES = 4, /* snapshots without news after which a thread counts as idle */
+	FEW_CHUNKS = 4,  /* between two snapshots: too few to hold any back */
+	SMALL_POOL = 32, /* chunks of a pool that holds none back */
+};
 
 int cursors_init(struct cursors *cursors, const struct wire_map *map)
 {
@@ -20,8 +24,9 @@ int cursors_init(struct cursors *cursors, const struct wire_map *map)
 	cursors->chunk_words = tm_alloc_array(map->chunk_count, sizeof *cursors->chunk_words);
 	cursors->chunk_next = tm_alloc_array(map->chunk_count, sizeof *cursors->chunk_next);
 	cursors->chunk_owned = tm_alloc_array(map->chunk_count, sizeof *cursors->chunk_owned);
+	cursors->held = tm_alloc_array(map->chunk_count, sizeof *cursors->held);
 	if (cursors->all && cursors->followed && cursors->dead && cursors->chunk_words &&
-	    cursors->chunk_next && cursors->chunk_owned) {
+	    cursors->chunk_next && cursors->chunk_owned && cursors->held) {
 		long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 		cursors->can_revoke = commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL);
 		return 0;
@@ -38,6 +43,7 @@ void cursors_done(struct cursors *cursors)
 	tm_free(cursors->chunk_words);
 	tm_free(cursors->chunk_next);
 	tm_free(cursors->chunk_owned);
+	tm_free(cursors->held);
 	*cursors = (struct cursors){0};
 }
 
@@ -188,9 +194,45 @@ static void snapshot_one(struct cursors *cursors, struct cursor *cursor)
 	cursor_next_chunk(cursors, cursor);
 }
 
+static uint32_t most_held(const struct wire_map *map)
+{
+	return map->chunk_count > SMALL_POOL ? map->chunk_count / 2 : 0;
+}
+
+/* The oldest held chunks go to the pool until at most `most` are held and it is not short. */
+static void release_held(struct cursors *cursors, uint32_t most)
+{
+	const struct wire_map *map = cursors->map;
+	_Atomic uint32_t *pool_free = &map->control->pool_free;
+	while (cursors->held_count > most ||
+	       (cursors->held_count &&
+		atomic_load_explicit(pool_free, memory_order_relaxed) < map->chunk_count / 8)) {
+		wire_pool_put(map, cursors->held[cursors->held_first]);
+		cursors->held_first = (cursors->held_first + 1) % map->chunk_count;
+		cursors->held_count--;
+		cursors->returned++;
+	}
+	cursors_wake(cursors);
+}
+
+static void give_back(struct cursors *cursors, uint32_t chunk)
+{
+	const struct wire_map *map = cursors->map;
+	cursors->chunk_owned[chunk - 1] = 0;
+	/* No thread may take it for its own any more: what wire_pool_put() does, but now. */
+	atomic_store_explicit(&map->chunks[chunk - 1].serial, 0, memory_order_relaxed);
+	uint32_t last = (cursors->held_first + cursors->held_count) % map->chunk_count;
+	cursors->held[last] = chunk;
+	cursors->held_count++;
+	cursors->read++;
+	release_held(cursors, most_held(map));
+}
+
 uint64_t cursors_snapshot(struct cursors *cursors, cursor_fn begin, void *ctx)
 {
 	uint64_t first_words = 0;
+	release_held(cursors, cursors->read < FEW_CHUNKS ? 0 : most_held(cursors->map));
+	cursors->read = 0;
 	find_new_streams(cursors, begin, ctx);
 	for (uint32_t i = 0; i < cursors->followed_count; i++) {
 		struct cursor *cursor = &cursors->all[cursors->followed[i]];
@@ -198,14 +240,6 @@ uint64_t cursors_snapshot(struct cursors *cursors, cursor_fn begin, void *ctx)
 		first_words += cursor->first_words;
 	}
 	return first_words;
-}
-
-static void give_back(struct cursors *cursors, uint32_t chunk)
-{
-	cursors->chunk_owned[chunk - 1] = 0;
-	wire_pool_put(cursors->map, chunk);
-	cursors->returned++;
-	cursors_wake(cursors);
 }
 
 bool cursor_next_chunk(struct cursors *cursors, struct cursor *cursor)

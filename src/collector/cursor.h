@@ -57,7 +57,13 @@ struct cursors {
 	uint8_t *chunk_owned;  /* per chunk: 1 while a cursor has it */
 	uint64_t bad;          /* things that made no sense */
 	uint32_t returned;     /* chunks given back since the last wake */
-	bool can_revoke;       /* membarrier(GLOBAL) works here */
+	/*
+	 * Read chunks that the pool gets later, oldest first: what lies in this processor's cache
+	 * must be fetched from it, line by line, when a thread writes there again.
+	 */
+	uint32_t *held;                        /* ring of [chunk_count] */
+	uint32_t held_first, held_count, read; /* chunks read since the last snapshot */
+	bool can_revoke;                       /* membarrier(GLOBAL) works here */
 	/* Per slot: the tid that was found to be gone; written by the watch thread. */
 	_Atomic uint32_t *dead;
 };

@@ -79,7 +79,7 @@ static void make_chunks(struct section *section)
 {
 	const struct wire_map *map = &section->shm.map;
 	uint32_t free_chunks = atomic_load_explicit(&map->control->pool_free, memory_order_relaxed);
-	if (free_chunks > map->chunk_count / 4)
+	if (free_chunks > map->chunk_count / 8)
 		return;
 	if (section->watch)
 		watch_hurry(section->watch);
@@ -92,7 +92,7 @@ static void make_chunks(struct section *section)
  */
 static uint64_t choose_sleep(struct section *section, uint64_t words, uint64_t now_ns)
 {
-	uint64_t room = (uint64_t)section->shm.map.chunk_count / 4 * WIRE_CHUNK_WORDS;
+	uint64_t room = (uint64_t)section->shm.map.chunk_count / 8 * WIRE_CHUNK_WORDS;
 	uint64_t passed = now_ns - section->last_pass_ns + 1;
 	uint64_t sleep_ns = section->sleep_ns * 2;
 	if (words) {

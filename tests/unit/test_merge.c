@@ -210,6 +210,39 @@ static void returns_chunks(void)
 	bed_free(bed);
 }
 
+/* What was just read lies in the collector's cache: threads get other chunks first, but never none.
+ */
+static void holds_read_chunks_back(void)
+{
+	enum { POOL = 64 };
+	struct bed *bed = bed_new(POOL);
+	struct fake_thread thread;
+	const _Atomic uint32_t *pool_free = &bed->shm.map.control->pool_free;
+	open_threads(bed, &thread, 1);
+	unsigned emitted = 0;
+	while (atomic_load(pool_free) > POOL / 2 &&
+	       fake_free(&thread, bed->base + emitted, 16 * (1 + emitted % 20)))
+		emitted++;
+	bed_pass(bed);
+	uint32_t before = atomic_load(pool_free);
+	bed_pass(bed);
+	CHECK(bed->cursors.held_count > 0 && bed->cursors.held_count <= POOL / 2);
+	CHECK_EQ_U64(atomic_load(pool_free), before);
+	while (atomic_load(pool_free) > 0 &&
+	       fake_free(&thread, bed->base + emitted, 16 * (1 + emitted % 20)))
+		emitted++;
+	bed_pass(bed);
+	CHECK(atomic_load(pool_free) >= POOL / 8); /* it was short */
+	bed_pass(bed);
+	bed_pass(bed);
+	bed_pass(bed);
+	CHECK_EQ_U64(bed->cursors.held_count, 0); /* little comes: none is held */
+	feed_flush(&bed->feed, true);
+	CHECK_EQ_U64(bed->feed.events, emitted);
+	trace_writer_close(bed->feed.writer, NULL);
+	bed_free(bed);
+}
+
 /* The thread has taken its next chunk and not yet written into it. */
 static void link_chunk(struct fake_thread *thread)
 {
@@ -391,6 +424,7 @@ static const struct tap_case cases[] = {
 	{.name = "an event that is seen late still comes in its place", .run = takes_stragglers_in},
 	{.name = "an idle thread holds nobody up", .run = does_not_wait_for_idle_threads},
 	{.name = "chunks go back as soon as they are read", .run = returns_chunks},
+	{.name = "chunks that were just read are held back", .run = holds_read_chunks_back},
 	{.name = "a chunk is not lost after one that was read to its end",
 	 .run = goes_on_after_a_full_chunk},
 	{.name = "an idle thread's chunk is taken back", .run = takes_a_chunk_back},
