@@ -38,22 +38,17 @@ static void put_side(struct json *json, const char *key, const struct view_figur
 	json_end(json);
 }
 
-static void put_rows(struct call *call, const struct diff *diff, enum view_figure order)
+/* What the rows of a diff stand for; those above STACKS are views with inclusive figures. */
+enum group { SITES, STACKS, FLAT };
+static const char groups[] = "site|stack|function|line|package|module";
+static const char *const flat_views[] = {"functions", "lines", "packages", "modules"};
+
+static void put_row(struct json *json, const struct diff_row *row, enum view_figure order)
 {
-	struct json *json = &call->answer->json;
-	uint64_t limit = request_number(call->request, "limit", LIMIT_DEFAULT);
-	json_begin_array(json, "rows");
-	for (size_t i = 0; i < diff->sites.count && i < limit; i++) {
-		const struct diff_row *row = &diff->sites.rows[i];
-		json_begin_object(json, NULL);
-		json_string(json, "function", row->name);
-		json_string(json, "state", diff_state_name(diff_state(row, order)));
-		put_side(json, "before", &row->before);
-		put_side(json, "after", &row->after);
-		json_end(json);
-	}
-	json_end(json);
-	json_u64(json, "count", diff->sites.count);
+	json_string(json, "function", row->name);
+	json_string(json, "state", diff_state_name(diff_state(row, order)));
+	put_side(json, "before", &row->before);
+	put_side(json, "after", &row->after);
 }
 
 static void put_tree(struct json *json, const struct diff_tree *tree)
@@ -89,11 +84,56 @@ static int look(struct side *side, struct tm_error *err)
 	return look_at(&side->call, &side->selection, &side->data, &side->answer, err);
 }
 
+/* With sides, also the frames: as the side after has them, or as they were before. */
+static void put_rows(struct call *call, const struct diff_rows *rows, enum view_figure order,
+		     const struct side *before, const struct side *after)
+{
+	struct json *json = &call->answer->json;
+	uint64_t limit = request_number(call->request, "limit", LIMIT_DEFAULT);
+	json_begin_array(json, "rows");
+	for (size_t i = 0; i < rows->count && i < limit; i++) {
+		const struct diff_row *row = &rows->rows[i];
+		json_begin_object(json, NULL);
+		put_row(json, row, order);
+		if (after && row->after_stack)
+			view_json_frames(json, "frames", after->data, row->after_stack);
+		else if (before && row->before_stack)
+			view_json_frames(json, "frames", before->data, row->before_stack);
+		json_end(json);
+	}
+	json_end(json);
+	json_u64(json, "count", rows->count);
+}
+
+/* The rows that were asked for: sites, stacks, or groups of frames, which need a diff of their own.
+ */
+static int put_group(struct call *call, struct diff *diff, enum view_figure order,
+		     const struct side *before, const struct side *after, struct tm_error *err)
+{
+	const struct diff_order by = {.figure = order, .sort = DIFF_SORT_CHANGE};
+	size_t group = request_choice(call->request, "group", groups);
+	struct diff *flat = NULL;
+	if (group == STACKS) {
+		diff_sort_stacks(diff, &by);
+		put_rows(call, &diff->stacks, order, before, after);
+		return 0;
+	}
+	if (group >= FLAT) {
+		const struct view *view = view_find(flat_views[group - FLAT]);
+		int code = diff_flat(before->data, after->data, view, &flat, err);
+		if (code)
+			return code;
+	}
+	diff_sort(flat ? flat : diff, &by);
+	put_rows(call, flat ? &flat->sites : &diff->sites, order, NULL, NULL);
+	diff_free(flat);
+	return 0;
+}
+
 static int put_diff(struct call *call, struct side *before, struct side *after,
 		    struct tm_error *err)
 {
 	enum view_figure order = api_order(call, &after->selection);
-	const struct diff_order by = {.figure = order, .sort = DIFF_SORT_CHANGE};
 	struct diff *diff = NULL;
 	struct change_tree changes = {0};
 	struct diff_tree tree = {0};
@@ -106,7 +146,6 @@ static int put_diff(struct call *call, struct side *before, struct side *after,
 		code = diff_tree_new(&changes, nodes, &tree, err);
 	if (!code) {
 		struct json *json = answer_json(call->answer);
-		diff_sort(diff, &by);
 		json_begin_object(json, NULL);
 		json_string(json, "order", view_columns[order].key);
 		json_begin_object(json, "before");
@@ -115,7 +154,7 @@ static int put_diff(struct call *call, struct side *before, struct side *after,
 		json_begin_object(json, "after");
 		api_put_found(json, &after->selection, after->answer);
 		json_end(json);
-		put_rows(call, diff, order);
+		code = put_group(call, diff, order, before, after, err);
 		put_tree(json, &tree);
 		json_end(json);
 	}

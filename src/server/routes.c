@@ -109,6 +109,10 @@ static const struct request_rule diff_rules[] = {
 	{.name = "with", .help = "the trace to compare with: an id, or last"},
 	{.name = "base_from", .help = "begin of the range there, as 'from'"},
 	{.name = "base_to", .help = "end of the range there, as 'to'"},
+	{.name = "group",
+	 .kind = REQUEST_CHOICE,
+	 .choices = "site|stack|function|line|package|module",
+	 .help = "what a row stands for"},
 	{.name = "limit", .kind = REQUEST_NUMBER, .max = 100000, .help = "rows, 200"},
 	{.name = "nodes", .kind = REQUEST_NUMBER, .max = 200000, .help = "of the tree, 5000"},
 };

@@ -328,6 +328,14 @@ void diff_sort(struct diff *diff, const struct diff_order *order)
 			   compare_in_site, &copy);
 }
 
+void diff_sort_stacks(struct diff *diff, const struct diff_order *order)
+{
+	struct diff_order copy = *order;
+	if (diff->stacks.count)
+		sort_array(diff->stacks.rows, diff->stacks.count, sizeof *diff->stacks.rows,
+			   compare, &copy);
+}
+
 const struct diff_row *diff_stacks(const struct diff *diff, const struct diff_row *site,
 				   size_t *ret_count)
 {

@@ -58,6 +58,8 @@ struct diff_order {
 };
 /* Sites, and the stacks of each, by this order; equal ones by name. O(n log n). */
 void diff_sort(struct diff *diff, const struct diff_order *order);
+/* All stacks by this order, whatever their site; diff_stacks() then finds nothing. */
+void diff_sort_stacks(struct diff *diff, const struct diff_order *order);
 /* The site's stacks, in that order. */
 const struct diff_row *diff_stacks(const struct diff *diff, const struct diff_row *site,
 				   size_t *ret_count);

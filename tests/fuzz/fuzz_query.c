@@ -84,7 +84,7 @@ static void read_trace(const uint8_t *data, size_t size)
 	char path[64];
 	struct trace_reader *reader;
 	struct query_section *section;
-	struct query_open_options options = {.threads = 1};
+	struct query_open_options options = {.threads = 1, .tick_events = 1};
 	struct tm_error err;
 	int fd = memfd_create("trace", MFD_CLOEXEC);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);

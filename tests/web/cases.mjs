@@ -313,6 +313,32 @@ export const cases = [
 			const parse = list.find((row) => row.includes("parse_line")) ?? "";
 			check(parse.includes("new") && parse.includes("3.00 k"), "parse_line is not new: " + list.join(" | "));
 			await shot("diff");
+			const red = () => page.$eval("canvas.flame", (c) => [...c.getContext("2d").getImageData(Math.floor(c.width * 0.97), Math.floor((c.height / c.clientHeight) * 50), 1, 1).data].join());
+			const relative = await red();
+			await page.click('[aria-label="Colours by"] >> text=absolute');
+			await page.waitForFunction(() => location.search.includes("shade=absolute"));
+			await page.waitForSelector(".legend:has-text('largest change')");
+			check((await red()) !== relative, "absolute and relative changes have the same colours");
+			await page.hover("canvas.flame", { position: { x: 60, y: 47 } });
+			await page.waitForFunction(() => /→/.test(document.querySelector(".tip")?.textContent ?? ""));
+			await page.click('[aria-label="Rows of the table"] >> text=stacks');
+			await page.waitForFunction(() => [...document.querySelectorAll(".vt-body .vt-row")].some((r) => r.textContent.includes("parse_line ← main")));
+			await page.click('[aria-label="Rows of the table"] >> text=functions');
+			await page.waitForFunction(() => [...document.querySelectorAll(".vt-body .vt-row")].some((r) => r.textContent.endsWith("main")));
+			await page.click('[aria-label="Rows of the table"] >> text=sites');
+			await page.click('[aria-label="Which differences"] >> text=new');
+			await page.waitForFunction(() => ![...document.querySelectorAll(".vt-body .vt-row")].some((r) => r.textContent.includes("cache_insert")));
+			check(JSON.parse(await save(page, "diff.json")).some((row) => row.name === "parse_line" && row.change === 3000), "the diff as JSON");
+			check((await save(page, "diff.svg")).includes("parse_line"), "the diff as a drawing");
+			check((await save(page, "diff.png")).startsWith("\x89PNG"), "the diff as a picture");
+			/* The other way round all of it is less: costs below nothing. */
+			await page.click('[aria-label="Which differences"] >> text=all');
+			const [from, to] = [param(page, "baseFrom"), param(page, "baseTo")];
+			await open(`?view=diff&mode=allocated&cost=blocks&from=${from}&to=${to}&baseFrom=0`);
+			await page.waitForSelector(".vt-body .vt-row");
+			const less = (await rows(page)).find((row) => row.includes("parse_line")) ?? "";
+			check(less.includes("−3.00 k") && less.includes("gone"), "what vanished: " + less);
+			await shot("diff-less");
 			await page.click(".tools >> text=✕");
 			await page.waitForFunction(() => !location.search.includes("baseFrom"));
 		},

@@ -38,7 +38,8 @@ export function percent(part: number, whole: number): string {
 	if (!whole) return "0 %";
 	const share = (part / whole) * 100;
 	if (share !== 0 && Math.abs(share) < 0.1) return share < 0 ? "−<0.1 %" : "<0.1 %";
-	return (Math.abs(share) >= 10 ? share.toFixed(0) : share.toFixed(1)) + " %";
+	const size = Math.abs(share);
+	return (share < 0 ? "−" : "") + (size >= 10 ? size.toFixed(0) : size.toFixed(1)) + " %";
 }
 
 export function duration(ns: number): string {

@@ -34,6 +34,8 @@ export interface State {
 	rss: string; // the curve of RSS: "on", "off", or "" = where it does not dwarf the heap
 	fine: boolean; // sizes in eighths of a doubling
 	change: string; // which rows of a diff
+	rows: string; // what they stand for: "" = sites
+	shade: string; // what its colours tell: "" = relative change, "absolute"
 	path: string; // node keys: what a flame graph or tree is zoomed to
 	search: string;
 	group: string;
@@ -48,7 +50,7 @@ export interface State {
 
 const initial: State = {
 	trace: "", view: "overview", from: null, to: null, mode: "peak", cost: "bytes", filter: "", fold: "", fn: "",
-	direction: "top_down", merge: "function", pivot: "", zoomFrom: null, zoomTo: null, sites: false, rss: "", fine: false, change: "", path: "", search: "", group: "function", sort: "", file: "", line: 0, with: "",
+	direction: "top_down", merge: "function", pivot: "", zoomFrom: null, zoomTo: null, sites: false, rss: "", fine: false, change: "", rows: "", shade: "", path: "", search: "", group: "function", sort: "", file: "", line: 0, with: "",
 	baseFrom: null, baseTo: null, follow: true,
 };
 

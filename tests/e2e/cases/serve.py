@@ -201,6 +201,18 @@ def diff(t):
         names = got["tree"]["function"]
         t.equal("tree: after", got["tree"]["after"][names.index("simple_drop")], DROPPED)
         t.equal("tree: root", got["tree"]["after"][0], KEPT + DROPPED)
+        stacks = server.get("diff", mode="allocated", base_to=f"{every[49]['birth_ns']}ns", group="stack")
+        drop, = [one for one in stacks["rows"] if one["function"] == "simple_drop"]
+        t.equal("stack: after", drop["after"]["allocations"], 100)
+        called = [frame["function"] for frame in drop["frames"]]
+        t.expect(called.index("simple_drop") < called.index("main"), f"frames: {called}")
+        document = openapi.load()
+        described = document["paths"]["/api/v1/traces/{trace}/diff"]["get"]["responses"]["200"]
+        schema = described["content"]["application/json"]["schema"]
+        t.equal("stacks as documented", openapi.problems(document, schema, stacks), [])
+        flat = server.get("diff", mode="allocated", base_to=f"{every[49]['birth_ns']}ns", group="function")
+        main, = [one for one in flat["rows"] if one["function"] == "main"]
+        t.equal("function: with all it calls", main["after"]["allocated_bytes"], KEPT + DROPPED)
         server.fails("/api/v1/traces/last/diff", 400, "base_from")
         server.fails("/api/v1/traces/last/diff?with=000000000000", 404, "traces")
 

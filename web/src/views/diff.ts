@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two traces, or two ranges of one: what grew and what shrank, as a table and as a
 // flame graph. Blue is less, red is more; widths are the larger of both sides.
-import { ask, type Figures, type Found, selection, type TraceEntry } from "../api";
+import { ask, type Figures, type Found, type Frame, selection, type TraceEntry } from "../api";
 import { type Child, clear, color, fitCanvas, h } from "../dom";
 import { middle, moment, percent, visible } from "../format";
 import { VirtualTable } from "../table";
 import { figure, go, state } from "../state";
 import { type Pen, pngOf, SvgPen } from "../svg";
 import { hideTip, showTip } from "../tip";
-import { choice, costTitle, emptyText, exactValue, type Export, say, sayError, value, type View } from "../view";
+import { choice, costTitle, emptyText, exactValue, type Export, frameName, say, sayError, value, type View } from "../view";
 
-interface DiffRow { function: string; state: string; before: Figures; after: Figures }
+interface DiffRow { function: string; state: string; before: Figures; after: Figures; frames?: Frame[] }
 interface DiffTree { function: string[]; parent: number[]; before: number[]; after: number[]; left_out: number }
 interface Answer { order: string; before: Found; after: Found; rows: DiffRow[]; count: number; tree: DiffTree }
 interface Box { node: number; x: number; w: number; depth: number }
 
-const ROW = 19;
+const ROW = 19, CALLERS = 6;
+/** What a row can stand for: as the server calls it, on the button, above the names. */
+const groups: Array<[string, string, string]> = [["", "sites", "allocated by"], ["stack", "stacks", "stack, the allocating function first"], ["function", "functions", "function, with all it calls"],
+	["line", "lines", "line, with all it calls"], ["package", "packages", "package"], ["module", "modules", "module"]];
 
 export class Diff implements View {
 	name = "diff";
@@ -27,6 +30,7 @@ export class Diff implements View {
 	private scroll = h("div", { class: "flame-scroll" }, this.canvas, this.space);
 	private rows: Box[][] = [];
 	private focus: Box | null = null;
+	private largest = 0; // change of a node
 	private observer = new ResizeObserver(() => this.fit());
 	private table: VirtualTable<DiffRow> | null = null;
 
@@ -45,7 +49,7 @@ export class Diff implements View {
 				h("p", {}, "Choose another trace above; or select a range on the timeline, make it the base, and select another.")));
 			return;
 		}
-		const params: Record<string, string | number> = { ...selection(), order: figure(), limit: 2000, nodes: 8000 };
+		const params: Record<string, string | number> = { ...selection(), order: figure(), limit: 2000, nodes: 8000, group: state.rows || "site" };
 		if (state.with) params.with = state.with;
 		if (state.baseFrom !== null) params.base_from = state.baseFrom / 1e9 + "s";
 		if (state.baseTo !== null) params.base_to = state.baseTo / 1e9 + "s";
@@ -80,7 +84,9 @@ export class Diff implements View {
 			base && h("button", { class: "chip on", title: "drop it", onclick: () => go({ baseFrom: null, baseTo: null }) },
 				`base: ${moment(state.baseFrom ?? 0, 1e10)} – ${state.baseTo === null ? "end" : moment(state.baseTo, 1e10)} ✕`),
 			choice([["", "all"], ["grew", "grew"], ["shrank", "shrank"], ["new", "new"], ["gone", "vanished"]], state.change, (c) => go({ change: c }, false), "Which differences"),
-			h("span", { class: "legend" }, h("i", { class: "swatch less" }), "less ", h("i", { class: "swatch more" }), "more"));
+			choice(groups.map(([key, title]) => [key, title]), state.rows, (rows) => go({ rows, sort: "" }, false), "Rows of the table"),
+			choice([["", "relative"], ["absolute", "absolute"]], state.shade, (shade) => go({ shade }, false), "Colours by"),
+			h("span", { class: "legend" }, h("i", { class: "swatch less" }), "less ", h("i", { class: "swatch more" }), state.shade ? "more, against the largest change" : "more, against the larger side"));
 	}
 
 	private wanted(row: DiffRow): boolean {
@@ -108,17 +114,17 @@ export class Diff implements View {
 		rows.sort(sorts[sort]);
 		const most = Math.max(1, ...rows.map((r) => Math.abs(change(r))));
 		this.table = new VirtualTable<DiffRow>({
-			label: "Differences by site", empty: "No difference of this kind." + (state.filter ? " " + emptyText() : ""), sort, onSort: (key) => go({ sort: key === "change" ? "" : key }, false),
+			label: "Differences by " + (state.rows || "site"), empty: "No difference of this kind." + (state.filter ? " " + emptyText() : ""), sort, onSort: (key) => go({ sort: key === "change" ? "" : key }, false),
 			onSelect: (row) => go({ fn: row.function }, false), isSelected: (row) => state.fn !== "" && row.function === state.fn,
-			tip: (r) => this.tipLines(visible(r.function), r.before[order]!, r.after[order]!),
+			tip: (r) => [...this.tipLines(visible(r.function), r.before[order]!, r.after[order]!), ...(r.frames ?? []).slice(0, 24).map((f) => h("div", { class: "muted" }, frameName(f)))],
 			columns: [
 				{ key: "change", title: "change", number: true, width: "10em", sortable: true, share: (r) => Math.abs(change(r)) / most, raw: change,
 					cell: (r) => h("span", { class: change(r) > 0 ? "more" : change(r) < 0 ? "less" : "" }, signed(change(r))) },
-				{ key: "relative", title: "relative", number: true, width: "7em", sortable: true, raw: (r) => (r.before[order] ? relative(r) : null), cell: (r) => (r.before[order] ? (change(r) > 0 ? "+" : "") + percent(change(r), r.before[order]!) : "new") },
+				{ key: "relative", title: "relative", number: true, width: "7em", sortable: true, raw: (r) => (r.before[order] ? relative(r) : null), cell: (r) => (r.before[order] ? (change(r) > 0 ? "+" : "") + percent(change(r), r.before[order]!) : "–") },
 				{ key: "before", wide: true, title: "before", number: true, width: "8em", sortable: true, raw: (r) => r.before[order]!, cell: (r) => value(r.before[order]!) },
 				{ key: "after", wide: true, title: "after", number: true, width: "8em", sortable: true, raw: (r) => r.after[order]!, cell: (r) => value(r.after[order]!) },
 				{ key: "state", wide: true, title: "", width: "6em", cell: (r) => r.state },
-				{ key: "name", title: "allocated by", sortable: true, cell: (r) => visible(r.function) },
+				{ key: "name", title: groups.find(([key]) => key === state.rows)?.[2] ?? groups[0]![2], sortable: true, raw: (r) => (r.frames ? r.frames.map(frameName).join(" < ") : r.function), cell: (r) => nameOf(r) },
 			],
 		});
 		this.table.set(rows);
@@ -135,6 +141,7 @@ export class Diff implements View {
 		const n = t.parent.length;
 		const children: number[][] = Array.from({ length: n }, () => []);
 		for (let i = 1; i < n; i++) children[t.parent[i]!]!.push(i);
+		this.largest = t.before.reduce((most, before, i) => Math.max(most, Math.abs(t.after[i]! - before)), 0);
 		this.rows = [];
 		this.focus = null;
 		const stack: Box[] = n ? [{ node: 0, x: 0, w: 1, depth: 0 }] : [];
@@ -165,7 +172,8 @@ export class Diff implements View {
 	private shade(node: number): string {
 		const t = this.answer!.tree;
 		const before = t.before[node]!, after = t.after[node]!;
-		const share = Math.max(before, after) ? (after - before) / Math.max(before, after) : 0;
+		const whole = state.shade === "absolute" ? this.largest : Math.max(before, after);
+		const share = whole ? (after - before) / whole : 0;
 		if (Math.abs(share) < 0.01) return color("root");
 		const dark = matchMedia("(prefers-color-scheme: dark)").matches;
 		const strength = 0.25 + 0.75 * Math.abs(share);
@@ -259,6 +267,13 @@ export class Diff implements View {
 			{ name: "diff.png", title: "flame graph (PNG)", make: () => pngOf(1600, high, color("back"), (pen) => this.paintOn(pen, 1600, high, 0)) },
 			{ name: "diff.svg", title: "flame graph (SVG)", make: () => { const pen = new SvgPen(1600, high, color("back")); this.paintOn(pen, 1600, high, 0); return pen.blob(); } }];
 	}
+}
+
+/** A stack tells its callers, too, as far as there is room. */
+function nameOf(row: DiffRow): Node | string {
+	if (!row.frames) return visible(row.function);
+	const at = row.frames.findIndex((f) => f.function === row.function), callers = row.frames.slice(at + 1, at + 1 + CALLERS).map(frameName);
+	return h("span", {}, visible(row.function), h("span", { class: "muted" }, callers.map((c) => " ← " + c).join("")));
 }
 
 function signed(change: number): string {

@@ -67,14 +67,14 @@ export class Functions implements View {
 
 	private tools(): HTMLElement {
 		return h("div", { class: "tools" },
-			choice([["function", "functions"], ["line", "lines"], ["package", "packages"], ["module", "modules"], ["allocator", "allocators"], ["heap", "heaps"], ["tag", "tags"]], state.group, (g) => go({ group: g }), "Group by"),
+			choice([["function", "functions"], ["line", "lines"], ["package", "packages"], ["module", "modules"], ["allocator", "allocators"], ["heap", "heaps"], ["tag", "tags"], ["process", "processes"]], state.group, (g) => go({ group: g }), "Group by"),
 			h("input", { type: "search", placeholder: "search ( / )", value: state.search, "aria-label": "Search", onchange: (e: Event) => go({ search: (e.target as HTMLInputElement).value }, false) }),
 			h("span", { class: "muted" }, `${count(this.answer!.count)} rows`));
 	}
 
 	exports(): Export[] {
 		const table = this.table;
-		return table ? [{ name: `${state.group}s.csv`, title: "table (CSV)", make: () => table.csv() }, { name: `${state.group}s.json`, title: "table (JSON)", make: () => table.json() }] : [];
+		return table ? [{ name: `${plural()}.csv`, title: "table (CSV)", make: () => table.csv() }, { name: `${plural()}.json`, title: "table (JSON)", make: () => table.json() }] : [];
 	}
 
 	private async drawDetail(): Promise<void> {
@@ -112,6 +112,10 @@ export class Functions implements View {
 			block("Callees", found.callees, "itself: it called the allocator"),
 			block("Lines", found.lines, "", true));
 	}
+}
+
+function plural(): string {
+	return state.group + (state.group === "process" ? "es" : "s");
 }
 
 export function addTerm(term: string): string {
