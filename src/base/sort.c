@@ -43,3 +43,23 @@ void sort_array(void *array, size_t count, size_t bytes, sort_compare_fn compare
 		sift_down(array, 0, left, bytes, compare, ctx);
 	}
 }
+
+void sort_array_first(void *array, size_t count, size_t first, size_t bytes,
+		      sort_compare_fn compare, void *ctx)
+{
+	char *elements = array;
+	if (first > count)
+		first = count;
+	if (!first)
+		return;
+	/* The heap is of the smallest so far; whatever is below its largest takes its place. */
+	for (size_t at = first / 2; at-- > 0;)
+		sift_down(elements, at, first, bytes, compare, ctx);
+	for (size_t i = first; i < count; i++) {
+		if (compare(elements + i * bytes, elements, ctx) >= 0)
+			continue;
+		swap(elements + i * bytes, elements, bytes);
+		sift_down(elements, 0, first, bytes, compare, ctx);
+	}
+	sort_array(array, first, bytes, compare, ctx);
+}

@@ -10,3 +10,7 @@
 typedef int (*sort_compare_fn)(const void *left, const void *right, void *ctx);
 
 void sort_array(void *array, size_t count, size_t bytes, sort_compare_fn compare, void *ctx);
+/* Only the `first` smallest, in order, at the front; the others after them in any. O(n log first)
+ */
+void sort_array_first(void *array, size_t count, size_t first, size_t bytes,
+		      sort_compare_fn compare, void *ctx);

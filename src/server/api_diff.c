@@ -111,21 +111,21 @@ static int put_group(struct call *call, struct diff *diff, enum view_figure orde
 		     const struct side *before, const struct side *after, struct tm_error *err)
 {
 	const struct diff_order by = {.figure = order, .sort = DIFF_SORT_CHANGE};
+	size_t limit = (size_t)request_number(call->request, "limit", LIMIT_DEFAULT);
 	size_t group = request_choice(call->request, "group", groups);
 	struct diff *flat = NULL;
-	if (group == STACKS) {
-		diff_sort_stacks(diff, &by);
-		put_rows(call, &diff->stacks, order, before, after);
-		return 0;
-	}
 	if (group >= FLAT) {
 		const struct view *view = view_find(flat_views[group - FLAT]);
 		int code = diff_flat(before->data, after->data, view, &flat, err);
 		if (code)
 			return code;
 	}
-	diff_sort(flat ? flat : diff, &by);
-	put_rows(call, flat ? &flat->sites : &diff->sites, order, NULL, NULL);
+	struct diff_rows *rows = group == STACKS ? &diff->stacks
+				 : flat          ? &flat->sites
+						 : &diff->sites;
+	bool has_frames = group == STACKS;
+	diff_sort_first(rows, limit, &by);
+	put_rows(call, rows, order, has_frames ? before : NULL, has_frames ? after : NULL);
 	diff_free(flat);
 	return 0;
 }

@@ -129,8 +129,9 @@ int api_timeline(struct call *call, struct tm_error *err)
 	if (code)
 		return code;
 	if (top) {
-		const char *view = request_text(call->request, "by", "peak");
-		code = view_fill(view_find(view), call->facts->data, &groups.rows, err);
+		struct view view = *view_find(request_text(call->request, "by", "peak"));
+		view.sorted = (size_t)top;
+		code = view_fill(&view, call->facts->data, &groups.rows, err);
 		if (!code) {
 			groups.count = groups.rows.count < top ? groups.rows.count : (size_t)top;
 			code = map_stacks(&groups, call->facts, err);

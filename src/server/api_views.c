@@ -101,28 +101,21 @@ static void put_rows(struct call *call, const struct view *view, const struct vi
 	uint64_t skip = request_number(call->request, "skip", 0);
 	uint64_t limit = request_number(call->request, "limit", LIMIT_DEFAULT);
 	uint64_t stacks = request_number(call->request, "stacks", STACKS_PER_SITE);
-	const char *search = request_find(call->request, "search");
-	uint64_t found = 0;
 	json_begin_array(json, "rows");
-	for (size_t i = 0; i < rows->count; i++) {
+	for (uint64_t i = skip; i < rows->count && i - skip < limit; i++) {
 		const struct view_row *row = &rows->rows[i];
-		if (!is_found(row, search))
-			continue;
-		if (found >= skip && found - skip < limit) {
-			json_begin_object(json, NULL);
-			put_row_name(json, row);
-			if (view->flat) {
-				put_flat(json, row);
-			} else {
-				view_json_figures(json, &row->self);
-				put_stacks(json, data, row, stacks);
-			}
-			json_end(json);
+		json_begin_object(json, NULL);
+		put_row_name(json, row);
+		if (view->flat) {
+			put_flat(json, row);
+		} else {
+			view_json_figures(json, &row->self);
+			put_stacks(json, data, row, stacks);
 		}
-		found++;
+		json_end(json);
 	}
 	json_end(json);
-	json_u64(json, "count", found);
+	json_u64(json, "count", rows->count);
 }
 
 /* The figure that a request orders by: named, or the bytes of its mode. */
@@ -133,6 +126,20 @@ enum view_figure api_order(const struct call *call, const struct selection *sele
 		if (!strcmp(view_columns[i].key, name))
 			return (enum view_figure)i;
 	return selection->mode->bytes;
+}
+
+/* Only what is searched for, and of that in order what is asked for. */
+static void choose_rows(const struct request *request, struct view *view, struct view_rows *rows)
+{
+	const char *search = request_find(request, "search");
+	size_t found = 0;
+	for (size_t i = 0; i < rows->count; i++)
+		if (is_found(&rows->rows[i], search))
+			rows->rows[found++] = rows->rows[i];
+	rows->count = found;
+	view->sorted = (size_t)(request_number(request, "skip", 0) +
+				request_number(request, "limit", LIMIT_DEFAULT) + 1);
+	view_rows_sort(rows, view);
 }
 
 static int put_table(struct call *call, const char *name, struct tm_error *err)
@@ -149,10 +156,12 @@ static int put_table(struct call *call, const char *name, struct tm_error *err)
 	struct view view = *view_find(name);
 	view.order = api_order(call, &selection);
 	view.sort = (enum view_sort)request_choice(call->request, "sort", sorts);
+	view.sorted = 1; /* choose_rows() does the rest */
 	if (!code)
 		code = view_fill(&view, data, &rows, err);
 	if (!code) {
 		struct json *json = answer_json(call->answer);
+		choose_rows(call->request, &view, &rows);
 		json_begin_object(json, NULL);
 		api_put_found(json, &selection, answer);
 		json_string(json, "order", view_columns[view.order].key);

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "server/pieces.h"
 
 enum {
 	OPEN_MAX = 8, /* traces kept open; of more, the ones that were asked least lately go */
@@ -39,6 +40,7 @@ struct catalog {
 	size_t count, room;
 	uint64_t uses;
 	struct shown_watcher watcher; /* entries point to it */
+	struct pieces *pieces;        /* in which named files go on */
 };
 
 static int64_t time_ns(struct timespec time)
@@ -162,6 +164,8 @@ static int add_path(struct catalog *catalog, const char *path, struct tm_error *
 		}
 	} else if (S_ISREG(status.st_mode)) {
 		code = add(catalog, whole, &status);
+		if (!code)
+			code = pieces_watch(catalog->pieces, whole);
 	} else {
 		code = tm_fail(err, -EINVAL, "'%s' is neither a trace file nor a folder", path);
 	}
@@ -200,7 +204,8 @@ int catalog_new(const char *const *paths, const char *const *names, size_t count
 	if (!catalog)
 		return tm_fail(err, -ENOMEM, "no memory for the list of traces");
 	pthread_mutex_init(&catalog->lock, NULL);
-	int code = 0;
+	catalog->pieces = pieces_new();
+	int code = catalog->pieces ? 0 : tm_fail(err, -ENOMEM, "no memory for the list of traces");
 	for (size_t i = 0; i < count && !code; i++)
 		code = names && names[i] ? add_named(catalog, paths[i], names[i], err)
 					 : add_path(catalog, paths[i], err);
@@ -227,6 +232,7 @@ struct catalog *catalog_free(struct catalog *catalog)
 		tm_free(catalog->folders[i]);
 	tm_free(catalog->entries);
 	tm_free(catalog->folders);
+	pieces_free(catalog->pieces);
 	pthread_mutex_destroy(&catalog->lock);
 	return tm_free(catalog);
 }
@@ -245,6 +251,13 @@ bool catalog_add(struct catalog *catalog, const char *path, char ret_id[CATALOG_
 	return entry != NULL;
 }
 
+static void add_piece(void *ctx, const char *path)
+{
+	struct stat status;
+	if (!stat(path, &status) && S_ISREG(status.st_mode))
+		(void)!add(ctx, path, &status); /* no memory: the list is as long as it is */
+}
+
 static void look_again(struct catalog *catalog)
 {
 	for (size_t i = 0; i < catalog->count; i++) {
@@ -259,6 +272,7 @@ static void look_again(struct catalog *catalog)
 	for (size_t i = 0; i < catalog->folder_count; i++)
 		if (scan_folder(catalog, catalog->folders[i]))
 			break; /* no memory: the list is as long as it is */
+	pieces_look(catalog->pieces, add_piece, catalog);
 	if (catalog->count)
 		qsort(catalog->entries, catalog->count, sizeof(struct entry *), compare);
 }

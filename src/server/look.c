@@ -83,7 +83,7 @@ static int make_data(struct look *look, const struct call *call, const struct se
 	if (look->data && look->fold == selection->fold)
 		return 0;
 	look->data = view_data_free(look->data);
-	code = view_data_new(&call->facts->input, &look->data, err);
+	code = view_data_share(call->facts->data, &look->data, err);
 	if (!code && selection->fold)
 		code = view_data_fold(look->data, selection->fold, err);
 	if (code)
@@ -115,6 +115,9 @@ static int fill(struct look *look, const struct call *call, const struct selecti
 		code = tm_fail(err, -ENOMEM, "no memory for this selection");
 	if (!code)
 		code = view_data_select(look->data, &look->answer, err);
+	/* They are in the views now; of the answer only its totals are asked for. */
+	look->answer.rows = tm_free(look->answer.rows);
+	look->answer.row_count = 0;
 	if (code)
 		forget_answer(look);
 	return code;

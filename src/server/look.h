@@ -18,7 +18,8 @@ struct looks *looks_free(struct looks *looks);
 
 /*
  * The data of a selection, with all figures filled. Borrowed until the facts are
- * unlocked. *ret_answer, which may be NULL, is how it was found; borrowed, too.
+ * unlocked. *ret_answer, which may be NULL, is how it was found, without its rows;
+ * borrowed, too.
  */
 TM_MUST_CHECK int look_at(struct call *call, const struct selection *selection,
 			  const struct view_data **ret_data, const struct query_answer **ret_answer,

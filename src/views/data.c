@@ -124,6 +124,10 @@ struct view_data *view_data_free(struct view_data *data)
 {
 	if (!data)
 		return NULL;
+	if (data->borrows_nodes)
+		data->names = (struct names){0};
+	else if (data->borrows_names)
+		names_done_nodes(&data->names);
 	names_done(&data->names);
 	tm_free(data->rows);
 	return tm_free(data);

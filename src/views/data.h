@@ -10,6 +10,8 @@ struct view_data {
 	struct names names;
 	struct view_stack_row *rows; /* in order of appearance; stack = node */
 	size_t row_count;
+	bool borrows_names; /* frames and functions are another's */
+	bool borrows_nodes; /* and so are the stacks, until they are folded */
 };
 
 static inline void view_figures_add(struct view_figures *sum, const struct view_figures *more)

@@ -328,12 +328,12 @@ void diff_sort(struct diff *diff, const struct diff_order *order)
 			   compare_in_site, &copy);
 }
 
-void diff_sort_stacks(struct diff *diff, const struct diff_order *order)
+void diff_sort_first(struct diff_rows *rows, size_t first, const struct diff_order *order)
 {
 	struct diff_order copy = *order;
-	if (diff->stacks.count)
-		sort_array(diff->stacks.rows, diff->stacks.count, sizeof *diff->stacks.rows,
-			   compare, &copy);
+	if (rows->count)
+		sort_array_first(rows->rows, rows->count, first, sizeof *rows->rows, compare,
+				 &copy);
 }
 
 const struct diff_row *diff_stacks(const struct diff *diff, const struct diff_row *site,

@@ -58,8 +58,11 @@ struct diff_order {
 };
 /* Sites, and the stacks of each, by this order; equal ones by name. O(n log n). */
 void diff_sort(struct diff *diff, const struct diff_order *order);
-/* All stacks by this order, whatever their site; diff_stacks() then finds nothing. */
-void diff_sort_stacks(struct diff *diff, const struct diff_order *order);
+/*
+ * The first so many of the sites or the stacks, whatever their site, by this order; the others in
+ * any. diff_stacks() finds nothing after that.
+ */
+void diff_sort_first(struct diff_rows *rows, size_t first, const struct diff_order *order);
 /* The site's stacks, in that order. */
 const struct diff_row *diff_stacks(const struct diff *diff, const struct diff_row *site,
 				   size_t *ret_count);

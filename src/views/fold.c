@@ -125,15 +125,27 @@ static int fold_rows(struct view_data *data, const uint32_t *new_of)
 	return code;
 }
 
+/* From stack_id to the folded nodes: in its place if it is its own, else into one of its own. */
+static void fold_stacks(struct view_data *data, const uint32_t *new_of, uint32_t *node_of)
+{
+	for (size_t i = 0; i < data->input.stack_count; i++)
+		node_of[i] = new_of[data->names.node_of[i]];
+	data->names.node_of = node_of;
+	data->borrows_nodes = false;
+}
+
 int view_data_fold(struct view_data *data, unsigned kinds, struct tm_error *err)
 {
 	struct names old = data->names;
+	bool borrowed = data->borrows_nodes;
 	uint32_t *new_of = tm_alloc_array(old.node_count, sizeof *new_of);
+	uint32_t *node_of = borrowed ? tm_alloc_array(data->input.stack_count + 1, sizeof *node_of)
+				     : old.node_of;
 	struct folding f = {.old = &old, .names = &data->names, .kinds = kinds, .new_of = new_of};
 	data->names.nodes = NULL;
 	data->names.node_map = (struct idmap){0};
 	data->names.node_count = data->names.node_room = 0;
-	int code = new_of ? 0 : -ENOMEM;
+	int code = new_of && node_of ? 0 : -ENOMEM;
 	if (!code && kinds & VIEW_FOLD_MODULES)
 		code = choose_standing(&f);
 	if (!code)
@@ -142,15 +154,17 @@ int view_data_fold(struct view_data *data, unsigned kinds, struct tm_error *err)
 	if (!code)
 		code = fold_rows(data, new_of);
 	struct names *gone = code ? &data->names : &old;
-	tm_free(gone->nodes);
-	idmap_done(&gone->node_map);
+	if (code || !borrowed) {
+		tm_free(gone->nodes);
+		idmap_done(&gone->node_map);
+	}
 	if (code) {
 		data->names = old;
+		tm_free(borrowed ? node_of : NULL);
 		tm_free(new_of);
 		return tm_fail(err, code, "out of memory");
 	}
-	for (size_t i = 0; i < data->input.stack_count; i++)
-		data->names.node_of[i] = new_of[data->names.node_of[i]];
+	fold_stacks(data, new_of, node_of);
 	tm_free(new_of);
 	return 0;
 }

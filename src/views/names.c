@@ -352,9 +352,20 @@ int names_init(struct names *names, const struct view_input *input, struct tm_er
 	tm_free(ranges.first);
 	tm_free(ranges.callee);
 	chains_done(&chains);
+	idmap_done(&names->frame_map); /* what only building needs */
+	idmap_done(&names->function_map);
+	idmap_done(&names->node_map);
 	if (code)
 		names_done(names);
 	return code;
+}
+
+void names_done_nodes(struct names *names)
+{
+	tm_free(names->nodes);
+	tm_free(names->node_of);
+	idmap_done(&names->node_map);
+	*names = (struct names){0};
 }
 
 void names_done(struct names *names)

@@ -49,3 +49,5 @@ TM_MUST_CHECK int names_init(struct names *names, const struct view_input *input
 TM_MUST_CHECK int names_intern_node(struct names *names, uint32_t parent, uint32_t frame,
 				    uint32_t *ret_id);
 void names_done(struct names *names);
+/* Frees the stacks, which are its own, and forgets the rest, which is not. */
+void names_done_nodes(struct names *names);

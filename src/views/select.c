@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/memory.h"
 #include "views/data.h"
 
 struct view_figures view_figures_of(const struct query_figures *figures)
@@ -36,4 +37,17 @@ int view_data_select(struct view_data *data, const struct query_answer *answer,
 	}
 	data_rows_finish(&builder, !code);
 	return code ? tm_fail(err, code, "out of memory") : 0;
+}
+
+int view_data_share(const struct view_data *whole, struct view_data **ret_data,
+		    struct tm_error *err)
+{
+	struct view_data *data = tm_alloc(sizeof *data);
+	if (!data)
+		return tm_fail(err, -ENOMEM, "out of memory");
+	data->input = whole->input;
+	data->names = whole->names;
+	data->borrows_names = data->borrows_nodes = true;
+	*ret_data = data;
+	return 0;
 }

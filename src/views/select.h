@@ -15,3 +15,9 @@ struct view_figures view_figures_of(const struct query_figures *figures);
  */
 TM_MUST_CHECK int view_data_select(struct view_data *data, const struct query_answer *answer,
 				   struct tm_error *err);
+/*
+ * The same stacks with figures of their own, none at first, for view_data_select(). Borrows the
+ * names of `whole`, which must outlive it and must not be folded. O(1). -ENOMEM.
+ */
+TM_MUST_CHECK int view_data_share(const struct view_data *whole, struct view_data **ret_data,
+				  struct tm_error *err);

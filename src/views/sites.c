@@ -9,26 +9,34 @@
 #include "views/data.h"
 
 /* Equal figures fall back to the stack's number, so that two runs print alike. */
-static int by_site_then_size(const void *left, const void *right, void *ctx)
+static int by_size(const void *left, const void *right, void *ctx)
 {
 	const struct view_stack_row *a = left, *b = right;
 	enum view_figure order = *(const enum view_figure *)ctx;
-	if (a->site != b->site)
-		return a->site < b->site ? -1 : 1;
 	if (a->figures.of[order] != b->figures.of[order])
 		return a->figures.of[order] > b->figures.of[order] ? -1 : 1;
 	return (a->stack > b->stack) - (a->stack < b->stack);
 }
 
-/* Stacks that count for this view, sorted by site. Returns how many. */
-static size_t select_stacks(const struct view_data *data, enum view_figure order,
+/*
+ * Stacks that count for this view, by site, each site's by size. `place` has a number for each
+ * site and two more, all 0. Returns how many.
+ */
+static size_t select_stacks(const struct view_data *data, enum view_figure order, uint32_t *place,
 			    struct view_stack_row *stacks)
 {
-	size_t count = 0;
+	size_t sites = data->names.function_count + 1;
+	for (size_t i = 0; i < data->row_count; i++)
+		place[data->rows[i].site + 1] += data->rows[i].figures.of[order] > 0;
+	for (size_t i = 0; i < sites; i++)
+		place[i + 1] += place[i];
+	size_t count = place[sites];
 	for (size_t i = 0; i < data->row_count; i++)
 		if (data->rows[i].figures.of[order])
-			stacks[count++] = data->rows[i];
-	sort_array(stacks, count, sizeof *stacks, by_site_then_size, &order);
+			stacks[place[data->rows[i].site]++] = data->rows[i];
+	/* Now each place is the end of its site. */
+	for (size_t i = 0, begin = 0; i < sites; begin = place[i++])
+		sort_array(stacks + begin, place[i] - begin, sizeof *stacks, by_size, &order);
 	return count;
 }
 
@@ -70,10 +78,13 @@ int sites_fill(const struct view *view, const struct view_data *data, struct vie
 {
 	struct view_rows rows = {0};
 	rows.stacks = tm_alloc_array(data->row_count, sizeof *rows.stacks);
-	size_t stack_count = rows.stacks ? select_stacks(data, view->order, rows.stacks) : 0;
+	uint32_t *place = tm_alloc_array(data->names.function_count + 2, sizeof *place);
+	bool ok = rows.stacks && place;
+	size_t stack_count = ok ? select_stacks(data, view->order, place, rows.stacks) : 0;
+	tm_free(place);
 	rows.rows = tm_alloc_array(count_sites(rows.stacks, stack_count), sizeof *rows.rows);
 	uint32_t *row_of_site = tm_alloc_array(data->names.function_count + 1, sizeof(uint32_t));
-	if (!rows.stacks || !rows.rows || !row_of_site) {
+	if (!ok || !rows.rows || !row_of_site) {
 		tm_free(row_of_site);
 		view_rows_done(&rows);
 		return tm_fail(err, -ENOMEM, "out of memory");

@@ -113,8 +113,10 @@ static int compare_rows(const void *left, const void *right, void *ctx)
 void view_rows_sort(struct view_rows *rows, const struct view *view)
 {
 	struct view by = *view;
+	size_t first = view->sorted ? view->sorted : rows->count;
 	if (rows->count > 1)
-		sort_array(rows->rows, rows->count, sizeof *rows->rows, compare_rows, &by);
+		sort_array_first(rows->rows, rows->count, first, sizeof *rows->rows, compare_rows,
+				 &by);
 }
 
 void view_rows_done(struct view_rows *rows)

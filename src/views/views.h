@@ -173,6 +173,7 @@ struct view {
 	size_t column_count;
 	enum view_group group; /* of a flat view */
 	enum view_sort sort;
+	size_t sorted; /* only the first so many need be in order; 0 = all */
 	int (*fill)(const struct view *view, const struct view_data *data,
 		    struct view_rows *ret_rows, struct tm_error *err);
 };

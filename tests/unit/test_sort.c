@@ -43,7 +43,29 @@ static void sorts_any_number(void)
 	}
 }
 
+static void sorts_the_first(void)
+{
+	struct wide rows[200], all[200];
+	int sign = 1;
+	unsigned random = 11;
+	for (size_t first = 0; first <= 220; first += 7) {
+		for (size_t i = 0; i < 200; i++) {
+			random = random * 1664525u + 1013904223u;
+			rows[i].key = random >> 22;
+			memset(rows[i].pad, (int)(rows[i].key & 0x7f), sizeof rows[i].pad);
+		}
+		memcpy(all, rows, sizeof all);
+		sort_array(all, 200, sizeof all[0], by_key, &sign);
+		sort_array_first(rows, 200, first, sizeof rows[0], by_key, &sign);
+		for (size_t i = 0; i < 200 && i < first; i++)
+			CHECK_EQ_U64(rows[i].key, all[i].key);
+		sort_array(rows, 200, sizeof rows[0], by_key, &sign);
+		CHECK(!memcmp(rows, all, sizeof all)); /* none is lost */
+	}
+}
+
 static const struct tap_case cases[] = {
 	{.name = "any number of elements, both ways", .run = sorts_any_number},
+	{.name = "the first of many, none lost", .run = sorts_the_first},
 };
 TAP_MAIN(cases)

@@ -68,8 +68,13 @@ function drawHead(): void {
 	const s = summary;
 	document.title = `${base(s.program)} – Tidemark`;
 	clear(quality, ...facts(s).map(([text, help, bad]) => explain(h("span", { class: "badge" + (bad ? " bad" : "") }, text), () => [help])), lostBadge);
-	if (!s.complete && !isSaved)
+	if (isLive(s))
 		quality.append(h("button", { class: "badge live" + (state.follow ? " on" : ""), "aria-pressed": String(state.follow), title: "the file is still being written: move with its end", onclick: () => go({ follow: !state.follow }, false) }, state.follow ? "● following" : "○ follow"));
+}
+
+/** Somebody still writes the file. */
+function isLive(s: Summary): boolean {
+	return !s.complete && s.end === "unknown" && !isSaved;
 }
 
 /** What one must know before one believes the figures: text, explanation, whether it is bad. */
@@ -86,16 +91,31 @@ function facts(s: Summary): Array<[string, string, boolean]> {
 	if (s.rss && s.rss.explained_percent !== null && s.rss.explained_percent !== undefined)
 		out.push([`${s.rss.explained_percent} % of RSS explained`, String(s.rss.cause ?? "how much of the anonymous resident memory the recorded blocks explain"), Number(s.rss.explained_percent) < 50]);
 	if (s.warning) out.push(["damaged", visible(s.warning), true]);
-	if (s.end !== "unsaid") out.push([ending(s), `how the recording ended, after ${duration(s.duration_ns)}` + (s.note ? ": " + visible(s.note) : ""), s.complete && !["exit", "exec", "detached", "stopped", "rotated"].includes(s.end)]);
+	if (s.end !== "unsaid") out.push([ending(s), `how the recording ended, after ${duration(s.duration_ns)}: ${endings[s.end]?.[1] ?? s.end}` + (s.note ? "; " + visible(s.note) : ""), !!endings[s.end]?.[2]]);
 	return out;
 }
 
+/** How a recording can end: in a word, in a sentence, whether that is bad. */
+const endings: Record<string, [string, string, boolean]> = {
+	exit: ["exit", "the program ended by itself", false],
+	signal: ["signal", "a signal ended the program", true],
+	killed: ["killed", "the program was killed (SIGKILL)", true],
+	oom: ["out of memory", "the kernel killed the program because memory was short: the last minutes of the timeline show who took it", true],
+	exec: ["exec", "the program became another one", false],
+	detached: ["detached", "tidemark left the program, which went on", false],
+	stopped: ["limit reached", "a limit of time or size that was asked for; the program went on", false],
+	rotated: ["goes on in the next file", "the recording was cut here and goes on in the next piece", false],
+	agent_off: ["recorder switched off", "the part in the program switched itself off; what came after is not recorded", true],
+	disk_full: ["disk full", "the disk was full: what came after is not recorded", true],
+	disk_error: ["disk failed", "the disk took no more: what came after is not recorded", true],
+	collector_lost: ["recorder lost", "the file has no end and nobody writes it: the recorder was killed, or this is a copy of a file that was being written", true],
+	unknown: ["still recording", "the file has no end yet", false],
+};
+
 function ending(s: Summary): string {
-	if (!s.complete && s.end === "unknown") return "still recording";
 	if (s.end === "exit") return `exit ${s.exit_status ?? "?"}`;
 	if (s.end === "signal") return `signal ${s.signal}`;
-	if (s.end === "oom") return "killed: out of memory";
-	return s.end.replaceAll("_", " ");
+	return endings[s.end]?.[0] ?? s.end.replace("_", " ");
 }
 
 function drawTabs(): void {
