@@ -38,7 +38,7 @@ function startServer(listen, ...paths) {
 const folder = mkdtempSync(join(tmpdir(), "tidemark-web-"));
 const shots = join(build, "web-shots");
 mkdirSync(shots, { recursive: true });
-execFileSync("make", ["-s", "-C", "tests/targets", `OUT=${join(build, "targets")}`, join(build, "targets/page"), join(build, "targets/killed")], { stdio: "inherit" });
+execFileSync("make", ["-s", "-C", "tests/targets", `OUT=${join(build, "targets")}`, ...["page", "killed", "nothing"].map((name) => join(build, "targets", name))], { stdio: "inherit" });
 const trace = join(folder, "page.tide");
 execFileSync(join(build, "tidemark"), ["run", "-q", "-o", trace, "--", join(build, "targets/page")], { stdio: ["ignore", "ignore", "inherit"] });
 const savedPath = join(folder, "page.html");
