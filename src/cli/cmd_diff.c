@@ -307,19 +307,39 @@ static int print_json(const struct comparison *c, struct tm_error *err)
 	struct json json = {.out = &c->out->text, .pretty = true};
 	int code = 0;
 	json_begin_object(&json, NULL);
-	for (size_t i = 0; i < c->section_count && !code; i++)
-		code = c->sections[i]->json(c, c->sections[i], &json, err);
+	for (size_t i = 0; i < c->section_count && !code; i++) {
+		const struct side *side;
+		if (comparison_unknown(c, c->sections[i], &side))
+			json_null(&json, c->sections[i]->name);
+		else
+			code = c->sections[i]->json(c, c->sections[i], &json, err);
+	}
 	json_end(&json);
 	text_put_char(&c->out->text, '\n');
 	return code;
+}
+
+static void print_unknown(const struct comparison *c, const struct comparison_section *section,
+			  const struct side *side, const char *why)
+{
+	struct text *text = &c->out->text;
+	text_print(text, "%s'%s' is not known: ", text->length ? "\n" : "", section->name);
+	out_name(c->out, side->path, 0);
+	text_print(text, ": %s.\n", why);
 }
 
 static int print_text(const struct comparison *c, struct tm_error *err)
 {
 	int code = 0;
 	size_t before = c->out->text.length;
-	for (size_t i = 0; i < c->section_count && !code; i++)
-		code = c->sections[i]->text(c, c->sections[i], err);
+	for (size_t i = 0; i < c->section_count && !code; i++) {
+		const struct side *side;
+		const char *why = comparison_unknown(c, c->sections[i], &side);
+		if (why)
+			print_unknown(c, c->sections[i], side, why);
+		else
+			code = c->sections[i]->text(c, c->sections[i], err);
+	}
 	if (!code && c->out->text.length == before)
 		text_put(&c->out->text, "Nothing changed.\n");
 	return code;

@@ -16,6 +16,7 @@ struct comparison_section {
 	enum view_figure figure; /* of lists: what changes */
 	const char *view;        /* of flat lists: the name of the view */
 	unsigned want;           /* enum query_want */
+	unsigned needs;          /* enum trace_unknown, beside what its figure needs */
 	bool usual;              /* shown when nothing else is asked for */
 	int (*text)(const struct comparison *c, const struct comparison_section *section,
 		    struct tm_error *err);
@@ -42,6 +43,13 @@ struct comparison {
 const struct comparison_section *comparison_section_find(const char *name);
 const struct comparison_section *comparison_section_at(size_t index);
 
+/*
+ * Why a section cannot be shown, and of which side: an imported file does not say
+ * what it needs. NULL if it can.
+ */
+const char *comparison_unknown(const struct comparison *c, const struct comparison_section *section,
+			       const struct side **ret_side);
+
 /* ---- pieces ---- */
 
 /* A figure of both sides. */
@@ -49,17 +57,19 @@ struct comparison_value {
 	const char *key;   /* JSON */
 	const char *title; /* text */
 	enum { VALUE_BYTES, VALUE_COUNT, VALUE_TIME } unit;
-	bool known;
+	bool before_known, after_known;
 	uint64_t before, after;
 };
 /* Number `index` of the totals; false at their end. */
 bool comparison_total(const struct comparison *c, size_t index, struct comparison_value *ret);
 
-/* "+1.20 MB", "-3", "0" */
+/* "+1.20 MB", "-3", "0"; "?" if a side is not known */
 struct units_text comparison_change(const struct comparison_value *value);
-/* "+12.3 %", "new", "gone", "" */
-struct units_text comparison_percent(uint64_t before, uint64_t after);
-struct units_text comparison_number(const struct comparison_value *value, uint64_t number);
+/* "+12.3 %", "new", "gone", "" (also if a side is not known) */
+struct units_text comparison_percent(const struct comparison_value *value);
+/* "1.20 MB", "3"; "not known" */
+struct units_text comparison_before(const struct comparison_value *value);
+struct units_text comparison_after(const struct comparison_value *value);
 
 /* ---- the faces of sections (diff_text.c, diff_tables.c) ---- */
 

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/comparison.h"
+#include "views/origin.h"
 
 #define FACES(name) .text = comparison_##name##_text, .json = comparison_##name##_json
 
@@ -82,13 +83,25 @@ static const struct comparison_section sections[] = {
 	 .help = "call tree from the allocating functions up",
 	 .figure = VIEW_PEAK_BYTES,
 	 FACES(tree)},
-	{.name = "sizes", .help = "how large blocks are", .want = QUERY_SIZES, FACES(buckets)},
-	{.name = "lifetimes", .help = "how long blocks live", .want = QUERY_LIVES, FACES(buckets)},
+	{.name = "sizes",
+	 .help = "how large blocks are",
+	 .want = QUERY_SIZES,
+	 .needs = TRACE_UNKNOWN_SIZES,
+	 FACES(buckets)},
+	{.name = "lifetimes",
+	 .help = "how long blocks live",
+	 .want = QUERY_LIVES,
+	 .needs = TRACE_UNKNOWN_LIFETIMES,
+	 FACES(buckets)},
 	{.name = "threads",
 	 .help = "what threads of the same name did",
 	 .want = QUERY_THREADS,
+	 .needs = TRACE_UNKNOWN_THREADS,
 	 FACES(threads)},
-	{.name = "timeline", .help = "the heap over time, side by side", FACES(timeline)},
+	{.name = "timeline",
+	 .help = "the heap over time, side by side",
+	 .needs = TRACE_UNKNOWN_TIMES,
+	 FACES(timeline)},
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
 _Static_assert((int)SECTIONS <= (int)COMPARISON_SECTIONS_MAX, "room for all of them");
@@ -106,6 +119,22 @@ const struct comparison_section *comparison_section_at(size_t index)
 	return index < SECTIONS ? &sections[index] : NULL;
 }
 
+const char *comparison_unknown(const struct comparison *c, const struct comparison_section *section,
+			       const struct side **ret_side)
+{
+	bool lists = section->text == comparison_sites_text ||
+		     section->text == comparison_flat_text || section->text == comparison_tree_text;
+	unsigned needs = section->needs | (lists ? view_figure_needs(section->figure) : 0);
+	const char *why = view_unknown_why(c->before.input.meta, needs);
+	*ret_side = why ? &c->before : &c->after;
+	return why ? why : view_unknown_why(c->after.input.meta, needs);
+}
+
+static bool knows(const struct side *side, unsigned bits)
+{
+	return !view_unknown_why(side->input.meta, bits);
+}
+
 static uint64_t scaled(const struct comparison *c, uint64_t value)
 {
 	double product = (double)value * c->scale + 0.5;
@@ -121,7 +150,8 @@ static struct comparison_value figure_value(const struct comparison *c, const ch
 		.key = key,
 		.title = title,
 		.unit = view_columns[figure].unit == VIEW_UNIT_BYTES ? VALUE_BYTES : VALUE_COUNT,
-		.known = true,
+		.before_known = knows(&c->before, view_figure_needs(figure)),
+		.after_known = knows(&c->after, view_figure_needs(figure)),
 		.before = counted ? scaled(c, before) : before,
 		.after = c->after.sum.of[figure],
 	};
@@ -155,19 +185,21 @@ bool comparison_total(const struct comparison *c, size_t index, struct compariso
 		*ret = (struct comparison_value){"peak_rss_bytes",
 						 "peak RSS, whole run",
 						 VALUE_BYTES,
-						 before->peak_rss_bytes && after->peak_rss_bytes,
+						 before->peak_rss_bytes > 0,
+						 after->peak_rss_bytes > 0,
 						 before->peak_rss_bytes,
 						 after->peak_rss_bytes};
 		return true;
 	case 1:
-		*ret = (struct comparison_value){"stacks", "stacks, whole run", VALUE_COUNT,
+		*ret = (struct comparison_value){"stacks", "stacks, whole run", VALUE_COUNT,  true,
 						 true,     before->stacks,      after->stacks};
 		return true;
 	case 2:
 		*ret = (struct comparison_value){"duration_ns",
 						 "time",
 						 VALUE_TIME,
-						 true,
+						 knows(&c->before, TRACE_UNKNOWN_TIMES),
+						 knows(&c->after, TRACE_UNKNOWN_TIMES),
 						 c->before.to_ns - c->before.from_ns,
 						 c->after.to_ns - c->after.from_ns};
 		return true;
@@ -176,7 +208,7 @@ bool comparison_total(const struct comparison *c, size_t index, struct compariso
 	}
 }
 
-struct units_text comparison_number(const struct comparison_value *value, uint64_t number)
+static struct units_text number_of(const struct comparison_value *value, uint64_t number)
 {
 	switch (value->unit) {
 	case VALUE_BYTES:
@@ -189,19 +221,37 @@ struct units_text comparison_number(const struct comparison_value *value, uint64
 	return units_duration(number);
 }
 
+static const struct units_text not_known = {"not known"};
+
+struct units_text comparison_before(const struct comparison_value *value)
+{
+	return value->before_known ? number_of(value, value->before) : not_known;
+}
+
+struct units_text comparison_after(const struct comparison_value *value)
+{
+	return value->after_known ? number_of(value, value->after) : not_known;
+}
+
 struct units_text comparison_change(const struct comparison_value *value)
 {
+	struct units_text out = {"?"};
+	if (!value->before_known || !value->after_known)
+		return out;
 	bool less = value->after < value->before;
 	uint64_t size = less ? value->before - value->after : value->after - value->before;
-	struct units_text number = comparison_number(value, size), out;
+	struct units_text number = number_of(value, size);
 	const char *sign = !size ? "" : less ? "-" : "+";
 	snprintf(out.text, sizeof out.text, "%s%.*s", sign, (int)sizeof out.text - 2, number.text);
 	return out;
 }
 
-struct units_text comparison_percent(uint64_t before, uint64_t after)
+struct units_text comparison_percent(const struct comparison_value *value)
 {
 	struct units_text out = {""};
+	uint64_t before = value->before, after = value->after;
+	if (!value->before_known || !value->after_known)
+		return out;
 	if (!before && after)
 		snprintf(out.text, sizeof out.text, "new");
 	else if (before && !after)

@@ -24,10 +24,10 @@ static const struct grid_column columns[] = {
 static void add_row(struct grid *grid, const struct comparison_value *value, const char *name)
 {
 	grid_cell(grid, "%s", name);
-	grid_cell(grid, "%s", comparison_number(value, value->before).text);
-	grid_cell(grid, "%s", comparison_number(value, value->after).text);
+	grid_cell(grid, "%s", comparison_before(value).text);
+	grid_cell(grid, "%s", comparison_after(value).text);
 	grid_cell(grid, "%s", comparison_change(value).text);
-	grid_cell(grid, "%s", comparison_percent(value->before, value->after).text);
+	grid_cell(grid, "%s", comparison_percent(value).text);
 }
 
 static uint64_t scaled(const struct comparison *c, uint64_t count)
@@ -70,7 +70,8 @@ int comparison_buckets_text(const struct comparison *c, const struct comparison_
 	put_heading(c->out, sizes ? "Allocations by size" : "Frees by lifetime", 0, 0);
 	for (unsigned i = 0; i < TRACE_BUCKETS; i++) {
 		struct comparison_value value = {.unit = VALUE_COUNT,
-						 .known = true,
+						 .before_known = true,
+						 .after_known = true,
 						 .before = scaled(c, before[i]),
 						 .after = after[i]};
 		char name[60];
@@ -184,7 +185,8 @@ int comparison_threads_text(const struct comparison *c, const struct comparison_
 	for (size_t i = 0; i < names.count; i++) {
 		struct named *one = &names.list[i];
 		struct comparison_value value = {.unit = VALUE_COUNT,
-						 .known = true,
+						 .before_known = true,
+						 .after_known = true,
 						 .before = scaled(c, one->before.allocations),
 						 .after = one->after.allocations};
 		struct text name = {0};
@@ -284,8 +286,11 @@ int comparison_timeline_text(const struct comparison *c, const struct comparison
 		return code;
 	put_heading(c->out, "Largest sum of live bytes, by part of the time", 0, 0);
 	for (unsigned i = 0; i < STEPS; i++) {
-		struct comparison_value value = {
-			.unit = VALUE_BYTES, .known = true, .before = before[i], .after = after[i]};
+		struct comparison_value value = {.unit = VALUE_BYTES,
+						 .before_known = true,
+						 .after_known = true,
+						 .before = before[i],
+						 .after = after[i]};
 		char name[24];
 		snprintf(name, sizeof name, "to %u %%", (i + 1) * 100 / STEPS);
 		add_row(&grid, &value, name);

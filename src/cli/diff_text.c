@@ -8,6 +8,7 @@
 #include "cli/comparison.h"
 #include "cli/grid.h"
 #include "cli/report_put.h"
+#include "views/origin.h"
 
 enum { STACKS_TEXT = 2, STACKS_JSON = 5 };
 
@@ -42,6 +43,7 @@ int comparison_summary_text(const struct comparison *c, const struct comparison_
 	};
 	struct grid grid = {.columns = columns, .column_count = 5};
 	struct comparison_value value;
+	struct text unknown = {0};
 	(void)section;
 	(void)err;
 	put_side(c->out, "before", &c->before);
@@ -52,16 +54,21 @@ int comparison_summary_text(const struct comparison *c, const struct comparison_
 			   c->scale, c->scale_words);
 	text_put_char(&c->out->text, '\n');
 	for (size_t i = 0; comparison_total(c, i, &value); i++) {
-		if (!value.known || (!value.before && !value.after))
+		if (!value.before_known && !value.after_known)
+			text_print(&unknown, "%s%s", unknown.length ? ", " : "", value.title);
+		if ((!value.before || !value.before_known) && (!value.after || !value.after_known))
 			continue;
 		grid_cell(&grid, "%s", value.title);
-		grid_cell(&grid, "%s", comparison_number(&value, value.before).text);
-		grid_cell(&grid, "%s", comparison_number(&value, value.after).text);
+		grid_cell(&grid, "%s", comparison_before(&value).text);
+		grid_cell(&grid, "%s", comparison_after(&value).text);
 		grid_cell(&grid, "%s", comparison_change(&value).text);
-		grid_cell(&grid, "%s", comparison_percent(value.before, value.after).text);
+		grid_cell(&grid, "%s", comparison_percent(&value).text);
 	}
 	grid_print(&grid, c->out, 0);
 	grid_done(&grid);
+	if (unknown.length)
+		text_print(&c->out->text, "Not known of either: %s.\n", text_string(&unknown));
+	text_done(&unknown);
 	return 0;
 }
 
@@ -90,8 +97,8 @@ int comparison_summary_json(const struct comparison *c, const struct comparison_
 	json_begin_object(json, "totals");
 	for (size_t i = 0; comparison_total(c, i, &value); i++) {
 		json_begin_object(json, value.key);
-		put_json_known(json, "before", value.known, value.before);
-		put_json_known(json, "after", value.known, value.after);
+		put_json_known(json, "before", value.before_known, value.before);
+		put_json_known(json, "after", value.after_known, value.after);
 		json_end(json);
 	}
 	json_end(json);
@@ -101,11 +108,18 @@ int comparison_summary_json(const struct comparison *c, const struct comparison_
 
 /* ---- sites with their stacks ---- */
 
-static struct comparison_value value_of(const struct diff_row *row, enum view_figure figure)
+static bool knows(const struct side *side, enum view_figure figure)
+{
+	return !view_unknown_why(side->input.meta, view_figure_needs(figure));
+}
+
+static struct comparison_value value_of(const struct comparison *c, const struct diff_row *row,
+					enum view_figure figure)
 {
 	return (struct comparison_value){
 		.unit = view_columns[figure].unit == VIEW_UNIT_BYTES ? VALUE_BYTES : VALUE_COUNT,
-		.known = true,
+		.before_known = knows(&c->before, figure),
+		.after_known = knows(&c->after, figure),
 		.before = row->before.of[figure],
 		.after = row->after.of[figure],
 	};
@@ -125,10 +139,8 @@ static void put_change(struct out *out, const struct comparison_value *value)
 	out_style(out, OUT_FIGURE);
 	text_print(&out->text, "%10s", comparison_change(value).text);
 	out_style(out, OUT_PLAIN);
-	text_print(&out->text, " %10s  %s to %s",
-		   comparison_percent(value->before, value->after).text,
-		   comparison_number(value, value->before).text,
-		   comparison_number(value, value->after).text);
+	text_print(&out->text, " %10s  %s to %s", comparison_percent(value).text,
+		   comparison_before(value).text, comparison_after(value).text);
 }
 
 static void put_stack(const struct comparison *c, const struct diff_row *row)
@@ -159,7 +171,7 @@ static void put_site(const struct comparison *c, const struct diff_row *site,
 		     enum view_figure figure)
 {
 	struct out *out = c->out;
-	struct comparison_value value = value_of(site, figure);
+	struct comparison_value value = value_of(c, site, figure);
 	size_t count, shown = 0;
 	const struct diff_row *stacks = diff_stacks(c->diff, site, &count);
 	put_change(out, &value);
@@ -172,11 +184,10 @@ static void put_site(const struct comparison *c, const struct diff_row *site,
 		if (diff_state(&stacks[i], figure) == DIFF_SAME)
 			continue;
 		if (count > 1) {
-			value = value_of(&stacks[i], figure);
+			value = value_of(c, &stacks[i], figure);
 			text_print(&out->text, "    %s, %s to %s, from\n",
-				   comparison_change(&value).text,
-				   comparison_number(&value, value.before).text,
-				   comparison_number(&value, value.after).text);
+				   comparison_change(&value).text, comparison_before(&value).text,
+				   comparison_after(&value).text);
 		}
 		put_stack(c, &stacks[i]);
 		shown++;
@@ -211,7 +222,17 @@ int comparison_sites_text(const struct comparison *c, const struct comparison_se
 	return 0;
 }
 
-static void json_figures(struct json *json, const struct diff_row *row, enum view_figure figure)
+static void json_of_side(struct json *json, const char *key, const struct side *side,
+			 const struct view_figures *figures)
+{
+	json_begin_object(json, key);
+	for (unsigned i = 0; i < VIEW_FIGURE_COUNT; i++)
+		put_json_known(json, view_columns[i].key, knows(side, i), figures->of[i]);
+	json_end(json);
+}
+
+static void json_figures(const struct comparison *c, struct json *json, const struct diff_row *row,
+			 enum view_figure figure)
 {
 	json_string(json, "state", diff_state_name(diff_state(row, figure)));
 	json_i64(json, "change", (int64_t)(row->after.of[figure] - row->before.of[figure]));
@@ -220,12 +241,8 @@ static void json_figures(struct json *json, const struct diff_row *row, enum vie
 			    100 * diff_change(row, figure) / (double)row->before.of[figure]);
 	else
 		json_null(json, "change_percent");
-	json_begin_object(json, "before");
-	put_json_figures(json, &row->before);
-	json_end(json);
-	json_begin_object(json, "after");
-	put_json_figures(json, &row->after);
-	json_end(json);
+	json_of_side(json, "before", &c->before, &row->before);
+	json_of_side(json, "after", &c->after, &row->after);
 }
 
 static void json_frames(const struct comparison *c, struct json *json, const struct diff_row *row)
@@ -249,14 +266,14 @@ static void json_site(const struct comparison *c, struct json *json, const struc
 	const struct diff_row *stacks = diff_stacks(c->diff, site, &count);
 	json_begin_object(json, NULL);
 	json_string(json, "name", site->name);
-	json_figures(json, site, figure);
+	json_figures(c, json, site, figure);
 	json_u64(json, "stack_count", count);
 	json_begin_array(json, "stacks");
 	for (size_t i = 0; i < count && shown < STACKS_JSON; i++) {
 		if (diff_state(&stacks[i], figure) == DIFF_SAME)
 			continue;
 		json_begin_object(json, NULL);
-		json_figures(json, &stacks[i], figure);
+		json_figures(c, json, &stacks[i], figure);
 		json_frames(c, json, &stacks[i]);
 		json_end(json);
 		shown++;
@@ -332,11 +349,11 @@ int comparison_flat_text(const struct comparison *c, const struct comparison_sec
 		const struct diff_row *row = &diff->sites.rows[i];
 		if (!changed_at_all(row))
 			continue;
-		struct comparison_value value = value_of(row, VIEW_PEAK_BYTES);
+		struct comparison_value value = value_of(c, row, VIEW_PEAK_BYTES);
 		grid_cell(&grid, "%s", comparison_change(&value).text);
-		grid_cell(&grid, "%s", comparison_percent(value.before, value.after).text);
+		grid_cell(&grid, "%s", comparison_percent(&value).text);
 		for (size_t k = 0; k < 3; k++) {
-			value = value_of(row, figures[k]);
+			value = value_of(c, row, figures[k]);
 			grid_cell(&grid, "%s", comparison_change(&value).text);
 		}
 		grid_cell(&grid, "%s", row->name);
@@ -363,7 +380,7 @@ int comparison_flat_json(const struct comparison *c, const struct comparison_sec
 			continue;
 		json_begin_object(json, NULL);
 		json_string(json, "name", row->name);
-		json_figures(json, row, section->figure);
+		json_figures(c, json, row, section->figure);
 		json_end(json);
 		shown++;
 	}

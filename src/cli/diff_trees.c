@@ -51,15 +51,18 @@ struct printer {
 static void put_node(struct printer *p, uint32_t at, unsigned depth)
 {
 	const struct change_node *node = &p->tree->nodes[at];
-	struct comparison_value value = {
-		.unit = VALUE_BYTES, .known = true, .before = node->before, .after = node->after};
+	struct comparison_value value = {.unit = VALUE_BYTES,
+					 .before_known = true,
+					 .after_known = true,
+					 .before = node->before,
+					 .after = node->after};
 	struct text name = {0};
 	put_branch(&name, p->more, depth);
 	text_put(&name, node->name);
 	grid_cell(&p->grid, "%s", comparison_change(&value).text);
-	grid_cell(&p->grid, "%s", comparison_percent(value.before, value.after).text);
-	grid_cell(&p->grid, "%s", comparison_number(&value, value.before).text);
-	grid_cell(&p->grid, "%s", comparison_number(&value, value.after).text);
+	grid_cell(&p->grid, "%s", comparison_percent(&value).text);
+	grid_cell(&p->grid, "%s", comparison_before(&value).text);
+	grid_cell(&p->grid, "%s", comparison_after(&value).text);
 	grid_cell(&p->grid, "%s", text_string(&name));
 	text_done(&name);
 }

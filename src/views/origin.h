@@ -6,6 +6,7 @@
 #pragma once
 
 #include "trace/records.h"
+#include "views/figures.h"
 
 /* One word for bit number `index` of enum trace_unknown ("lifetimes"); NULL beyond the last. */
 const char *view_unknown_word(unsigned index);
@@ -14,3 +15,5 @@ const char *view_unknown_word(unsigned index);
  * full stop; NULL if they can.
  */
 const char *view_unknown_why(const struct trace_meta *meta, unsigned bits);
+/* The bits without which a figure is not known. */
+unsigned view_figure_needs(enum view_figure figure);

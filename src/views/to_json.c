@@ -138,14 +138,21 @@ void view_json_run(struct json *json, const struct view_input *input,
 	json_u64(json, "threads", input->thread_count);
 }
 
+static void put_total(struct json *json, const struct view_input *input, enum view_figure figure,
+		      uint64_t value)
+{
+	bool known = !view_unknown_why(input->meta, view_figure_needs(figure));
+	put_known(json, view_columns[figure].key, known, value);
+}
+
 void view_json_totals(struct json *json, const struct view_input *input,
 		      const struct model_totals *totals)
 {
 	bool sampled = totals->peak_rss_bytes > 0;
-	json_u64(json, "allocations", totals->allocations);
-	json_u64(json, "frees", totals->frees);
-	json_u64(json, "allocated_bytes", totals->allocated_bytes);
-	json_u64(json, "temporary_allocations", totals->temporary);
+	put_total(json, input, VIEW_ALLOCATIONS, totals->allocations);
+	put_total(json, input, VIEW_FREES, totals->frees);
+	put_total(json, input, VIEW_ALLOCATED_BYTES, totals->allocated_bytes);
+	put_total(json, input, VIEW_TEMPORARY, totals->temporary);
 	json_u64(json, "peak_bytes", totals->peak_bytes);
 	json_u64(json, "peak_allocations", totals->peak_blocks);
 	json_u64(json, "peak_time_ns", totals->peak_time_ns);

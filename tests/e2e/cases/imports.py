@@ -369,3 +369,32 @@ def sysroot(t):
     for words in (["--sysroot", t.folder / "none"], ["--debug-dir", path], ["--sysrot", "x"]):
         said = t.tool("report", *words, path)
         t.expect(said.status == 2 and "--" in said.err, f"{words}: {said.status} {said.err}")
+
+
+@case("import/diff", "a comparison shows zeros for what a file does not say")
+def diff(t):
+    before, after, recorded = t.folder / "before", t.folder / "after", t.folder / "heaptrack"
+    before.write_text("main;a 100\nmain;b 50\n")
+    after.write_text("main;a 120\nmain;c 50\n")
+    recorded.write_text(FILE)
+    both = t.tool("diff", before, after).out
+    t.expect("Not known of either: blocks at the peak" in both, both)
+    t.expect("'allocations' is not known" in both and "what was live" in both, both)
+    one = t.tool("diff", recorded, after).out
+    t.expect(re.search(r"^allocations +2 +not known +\?$", one, re.M), one)
+    t.expect(re.search(r"^peak +32 B +170 B +\+138 B", one, re.M), one)
+    said = json.loads(t.tool("diff", "--json", before, after).out)
+    totals = said["summary"]["totals"]
+    t.equal("known", totals["peak_bytes"], {"before": 150, "after": 170})
+    for key in ("allocations", "allocated_bytes", "temporary_allocations", "frees", "duration_ns"):
+        t.equal(key, totals[key], {"before": None, "after": None})
+    t.equal("sections", [said[key] for key in ("allocations", "temporary")], [None, None])
+    t.equal("row", said["peak"][0]["before"]["allocations"], None)
+    said = json.loads(t.tool("diff", "--json", recorded, after).out)
+    t.equal("one side", said["summary"]["totals"]["allocations"], {"before": 2, "after": None})
+    for name in ("sizes", "lifetimes", "threads", "timeline"):
+        said = t.tool("diff", "--section", name, before, after)
+        t.expect(said.status == 0 and f"'{name}' is not known" in said.out, said.out + said.err)
+    report = t.report(before)
+    t.equal("report", [report[key] for key in ("allocations", "allocated_bytes", "frees",
+                                               "temporary_allocations")], [None] * 4)
