@@ -5,7 +5,8 @@
  *
  * Compilers keep values in registers that a call may change, when they can see
  * that the function they call leaves them alone (-fipa-ra, in static programs).
- * So every register is as the function itself would leave it, but for the result.
+ * So every register is as the function itself would leave it, but for the result:
+ * saved, unless the function is known to change it (enum wire_glue).
  *
  * A call that is not recorded (nested, off, no lane) goes on into the function as
  * if nothing had been there: no frame of ours stays behind, so exceptions that
@@ -25,6 +26,12 @@ struct patched_frame {
 	uintptr_t bp;
 	const struct wire_site *site;
 	uintptr_t pc;
+};
+
+/* As two registers return it. Not done: go on into the function as if nothing had been. */
+struct patched_result {
+	uintptr_t result; /* rax, as the caller is to find it */
+	uintptr_t done;
 };
 
 enum { JEMALLOC_ALIGN_LOG2 = 63 }; /* the low bits of mallocx's flags */
@@ -67,40 +74,26 @@ static inline uintptr_t call(const struct patched_frame *frame, uint64_t functio
 }
 
 /* The function itself, as the outermost of what it may call. */
-static inline void call_real(struct lane *lane, const struct call_site *site,
-			     struct patched_frame *frame, uint64_t function)
+static inline uintptr_t call_real(struct lane *lane, const struct call_site *site,
+				  const struct patched_frame *frame, uint64_t function)
 {
 	const void *outer_site = lane->real_site;
 	uintptr_t outer = hook_call(lane, site);
 	lane->real_site = frame->site;
-	frame->result = call(frame, function);
+	uintptr_t result = call(frame, function);
 	hook_return(lane, outer);
 	lane->real_site = outer_site;
+	return result;
 }
 
-/* The allocator's label, found once in a session; NULL: there is no room for one. */
-AGENT_COLD static struct label *find_source(struct lane *lane, const struct call_site *site,
-					    const struct wire_site *what)
+/* The allocator's label; NULL: it has none, or there is no room for one. */
+static struct label *source_of(struct lane *lane, const struct call_site *site,
+			       const struct wire_site *what)
 {
-	struct agent_source *source = &agent.sources[what->source % WIRE_SITE_SOURCES];
 	hook_raise(lane, site);
-	struct label *label = label_find(lane, "[heap] ", (const char *)what->label, NULL);
+	struct label *label = label_of_source(lane, what);
 	hook_lower(lane);
-	atomic_store_explicit(&source->label, label, memory_order_relaxed);
-	/* Pairs with the acquire in source_of(). */
-	atomic_store_explicit(&source->session, agent.session, memory_order_release);
 	return label;
-}
-
-static inline struct label *source_of(struct lane *lane, const struct call_site *site,
-				      const struct wire_site *what)
-{
-	struct agent_source *source = &agent.sources[what->source % WIRE_SITE_SOURCES];
-	if (!what->source)
-		return NULL;
-	if (likely(atomic_load_explicit(&source->session, memory_order_acquire) == agent.session))
-		return atomic_load_explicit(&source->label, memory_order_relaxed);
-	return find_source(lane, site, what);
 }
 
 /* The block as the collector is to know it: a pool's may lie in another allocator's. */
@@ -112,14 +105,14 @@ static inline void *keyed(const struct wire_site *what, const struct label *labe
 }
 
 /* After the call: the new block, or NULL. */
-static inline void note_block(struct lane *lane, const struct call_site *site,
-			      const struct patched_frame *frame, uintptr_t block, size_t bytes)
+static void note_block(struct lane *lane, const struct call_site *site,
+		       const struct patched_frame *frame, uintptr_t block, size_t bytes)
 {
 	const struct wire_site *what = frame->site;
 	struct label *label = source_of(lane, site, what);
 	if (hook_recording())
 		hook_heap_block(lane, site, WIRE_OP_ALLOC, what->api, keyed(what, label, block),
-				bytes, alignment_of(frame), label);
+				bytes, alignment_of(frame), heap_labelled(label));
 }
 
 /* Before the call: the block that ends with it. */
@@ -132,29 +125,30 @@ static inline void note_free(struct lane *lane, const struct call_site *site,
 	hook_free(lane, site, what->api, known);
 }
 
-HOOKED static bool patched_alloc(struct patched_frame *frame)
+static bool patched_alloc(struct patched_frame *frame)
 {
 	struct call_site site = call_site_of(frame);
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
 		return false;
-	call_real(lane, &site, frame, frame->site->original);
+	frame->result = call_real(lane, &site, frame, frame->site->original);
 	note_block(lane, &site, frame, frame->result, bytes_of(frame));
 	return true;
 }
 
-HOOKED static bool patched_free(struct patched_frame *frame)
+__attribute__((used, hot)) static struct patched_result patched_free(struct patched_frame *frame)
 {
+	const struct patched_result passed = {0, false};
 	struct call_site site = call_site_of(frame);
 	uintptr_t block = argument(frame, frame->site->pointer, 0);
 	struct lane *lane = block ? hook_begin(&site) : NULL;
 	if (unlikely(!lane))
-		return false;
+		return passed;
 	note_free(lane, &site, frame->site, block);
 	uintptr_t outer = hook_call(lane, &site);
 	call(frame, frame->site->original); /* no result: rax, too, is as the caller left it */
 	hook_return(lane, outer);
-	return true;
+	return (struct patched_result){frame->result, true};
 }
 
 /* A realloc's new block; the old one's end has been told. */
@@ -199,7 +193,7 @@ static bool patched_realloc(struct patched_frame *frame)
 		note_free(lane, &site, what, old);
 	else if (old)
 		begun = note_moving(lane, &site, frame);
-	call_real(lane, &site, frame, what->original);
+	frame->result = call_real(lane, &site, frame, what->original);
 	if (!is_free || frame->result)
 		note_moved(
 			lane, &site, frame, begun,
@@ -216,7 +210,7 @@ static bool patched_out(struct patched_frame *frame)
 	if (unlikely(!lane))
 		return false;
 	const uintptr_t *place = (const uintptr_t *)argument(frame, frame->site->pointer, 0);
-	call_real(lane, &site, frame, frame->site->original);
+	frame->result = call_real(lane, &site, frame, frame->site->original);
 	note_block(lane, &site, frame, (int)frame->result || !place ? 0 : *place, bytes_of(frame));
 	return true;
 }
@@ -227,7 +221,7 @@ static bool patched_text(struct patched_frame *frame)
 	struct lane *lane = hook_begin(&site);
 	if (unlikely(!lane))
 		return false;
-	call_real(lane, &site, frame, frame->site->original);
+	frame->result = call_real(lane, &site, frame, frame->site->original);
 	note_block(lane, &site, frame, frame->result,
 		   frame->result ? strlen((const char *)frame->result) + 1 : 0);
 	return true;
@@ -242,7 +236,7 @@ static bool patched_xalloc(struct patched_frame *frame)
 		return false;
 	void *block = (void *)argument(frame, frame->site->pointer, 0);
 	size_t bytes = bytes_of(frame);
-	call_real(lane, &site, frame, frame->site->original);
+	frame->result = call_real(lane, &site, frame, frame->site->original);
 	if (frame->result < bytes)
 		return true;
 	enum hook_realloc begun = note_moving(lane, &site, frame);
@@ -267,7 +261,7 @@ static bool patched_new(struct patched_frame *frame)
 		lane->open_site = &site;
 		lane->open_bytes = bytes_of(frame);
 	}
-	call_real(lane, &site, frame, twin ? twin : frame->site->original);
+	frame->result = call_real(lane, &site, frame, twin ? twin : frame->site->original);
 	lane->open_site = NULL;
 	note_block(lane, &site, frame, frame->result, bytes_of(frame));
 	return frame->result || !twin;
@@ -282,7 +276,7 @@ static bool patched_map(struct patched_frame *frame)
 	if (unlikely(!lane) || !maps_wanted())
 		return false;
 	maps_before(lane, &site, hook, frame->arguments);
-	call_real(lane, &site, frame, frame->site->original);
+	frame->result = call_real(lane, &site, frame, frame->site->original);
 	maps_after(lane, &site, hook, frame->arguments, frame->result);
 	return true;
 }
@@ -302,7 +296,7 @@ static bool patched_fork(struct patched_frame *frame)
 	return true;
 }
 
-HOOKED static bool patched_rare(struct patched_frame *frame)
+static bool patched_rare(struct patched_frame *frame)
 {
 	switch ((enum wire_hook)frame->site->hook) {
 	case WIRE_HOOK_REALLOC:
@@ -326,6 +320,7 @@ HOOKED static bool patched_rare(struct patched_frame *frame)
 	case WIRE_HOOK_FORK:
 		return patched_fork(frame);
 	case WIRE_HOOK_ALLOC:
+		return patched_alloc(frame);
 	case WIRE_HOOK_FREE:
 	case WIRE_HOOK_COUNT:
 		break;
@@ -333,54 +328,97 @@ HOOKED static bool patched_rare(struct patched_frame *frame)
 	return false;
 }
 
-/*
- * From tidemark_patched. False: it is to go on into the function as if nothing
- * had been. Jumps to what is common, which then saves only what it needs.
- */
-__attribute__((used, hot)) static bool patched_call(struct patched_frame *frame)
+HOOKED static struct patched_result patched_other(struct patched_frame *frame)
 {
-	uint8_t hook = frame->site->hook;
-	if (likely(hook == WIRE_HOOK_ALLOC))
-		return patched_alloc(frame);
-	return likely(hook == WIRE_HOOK_FREE) ? patched_free(frame) : patched_rare(frame);
+	if (likely(frame->site->hook == WIRE_HOOK_FREE))
+		return patched_free(frame);
+	bool done = patched_rare(frame);
+	return (struct patched_result){frame->result, done};
+}
+
+/*
+ * From tidemark_patched. What is most common, an allocation of as many bytes as
+ * the first argument says, is done here.
+ */
+__attribute__((used, hot)) static struct patched_result patched_call(struct patched_frame *frame)
+{
+	if (!(frame->site->flags & WIRE_SITE_PLAIN))
+		return patched_other(frame);
+	struct call_site site = call_site_of(frame);
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane))
+		return (struct patched_result){0, false};
+	uintptr_t block = call_real(lane, &site, frame, frame->site->original);
+	if (hook_recording())
+		hook_heap_block(lane, &site, WIRE_OP_ALLOC, frame->site->api, (void *)block,
+				frame->arguments[0], 0, heap_patched(frame->site));
+	return (struct patched_result){block, true};
 }
 
 _Static_assert(offsetof(struct agent, state) == 0, "known to the assembler");
 _Static_assert(offsetof(struct wire_site, original) == 0, "known to the assembler");
 _Static_assert(AGENT_PASS == 1, "known to the assembler");
+_Static_assert(WIRE_GLUE_LIGHT == 1 && WIRE_GLUE_ALLOC == 2 && WIRE_GLUE_FREE == 3 &&
+		       WIRE_GLUE_BYTES == 128,
+	       "known to the assembler");
 
 #define PUSH(name)    "	push %" #name "\n	.cfi_adjust_cfa_offset 8\n"
 #define POP(name)     "	pop %" #name "\n	.cfi_adjust_cfa_offset -8\n"
-#define SAVED(X)      X(rbp) X(rax) X(r10) X(r11) X(r9) X(r8) X(rcx) X(rdx) X(rsi) X(rdi)
-#define SAVED_BACK(X) X(rdi) X(rsi) X(rdx) X(rcx) X(r8) X(r9) X(r11) X(r10) X(rax) X(rbp)
+#define ARGUMENTS(X)  X(r9) X(r8) X(rcx) X(rdx) X(rsi) X(rdi)
+#define BACK(X)       X(rdi) X(rsi) X(rdx) X(rcx) X(r8) X(r9)
+#define DROP(bytes)   "	lea " #bytes "(%rsp), %rsp\n	.cfi_adjust_cfa_offset -" #bytes "\n"
+#define RETURN(bytes) DROP(bytes) "	ret\n	.cfi_adjust_cfa_offset " #bytes "\n"
+
+#define MOVE_DOWN(bytes) \
+	"	lea -" #bytes "(%rsp), %rsp\n	.cfi_adjust_cfa_offset " #bytes "\n"
+#define ONE      MOVE_DOWN(40) PUSH(rdi)
+#define ONE_BACK POP(rdi) DROP(72)
+#define LIGHT(at, push, function, back)                                                 \
+	".org tidemark_patched + " at ", 0xcc\n"                                        \
+	"	cmpl $1, agent(%rip)\n"                                                       \
+	"	je 1b\n" PUSH(rbp) MOVE_DOWN(24) push "	mov %rsp, %rdi\n"               \
+						      "	call " function "\n"            \
+						      "	test %edx, %edx\n"              \
+						      "	jz 3f\n" RETURN(88) "3:\n" back \
+									    "	jmp 1b\n"
 
 /*
+ * One form for each enum wire_glue. The light ones keep the arguments only for
+ * the call itself.
  * The way on leaves rax, too: what lies right below the stack pointer is ours for
  * a moment, since signal handlers leave it alone (the red zone).
  */
+/* clang-format off */
 __asm__(".text\n"
-	".p2align 5\n"
+	".p2align 7\n"
 	".globl tidemark_patched\n"
 	".type tidemark_patched,@function\n"
 	"tidemark_patched:\n"
 	"	.cfi_startproc\n"
 	"	.cfi_def_cfa_offset 16\n"
 	"	cmpl $1, agent(%rip)\n"
-	"	je 1f\n" SAVED(PUSH) "	mov %rsp, %rdi\n"
-				     "	call patched_call\n"
-				     "	test %al, %al\n" SAVED_BACK(
-					     POP) "	jz 1f\n"
-						  "	lea 8(%rsp), %rsp\n"
-						  "	.cfi_adjust_cfa_offset -8\n"
-						  "	ret\n"
-						  "	.cfi_adjust_cfa_offset 8\n"
-						  "1:	mov %rax, -8(%rsp)\n"
-						  "	mov (%rsp), %rax\n"
-						  "	mov (%rax), %rax\n"
-						  "	mov %rax, (%rsp)\n"
-						  "	mov -8(%rsp), %rax\n"
-						  "	lea 8(%rsp), %rsp\n"
-						  "	.cfi_adjust_cfa_offset -8\n"
-						  "	jmp *-8(%rsp)\n"
-						  "	.cfi_endproc\n"
-						  ".size tidemark_patched,.-tidemark_patched\n");
+	"	je 1f\n"
+	PUSH(rbp) PUSH(rax) PUSH(r10) PUSH(r11) ARGUMENTS(PUSH)
+	"	mov %rsp, %rdi\n"
+	"	call patched_call\n"
+	"	test %edx, %edx\n"
+	BACK(POP) POP(r11) POP(r10)
+	"	jz 2f\n"
+	RETURN(24)
+	"2:	pop %rax\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	DROP(8)
+	"1:	mov %rax, -8(%rsp)\n"
+	"	mov (%rsp), %rax\n"
+	"	mov (%rax), %rax\n"
+	"	mov %rax, (%rsp)\n"
+	"	mov -8(%rsp), %rax\n"
+	DROP(8)
+	"	jmp *-8(%rsp)\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	LIGHT("128", ARGUMENTS(PUSH), "patched_call", BACK(POP) DROP(32))
+	LIGHT("256", ONE, "patched_call", ONE_BACK)
+	LIGHT("384", ONE, "patched_free", ONE_BACK)
+	"	.cfi_endproc\n"
+	".size tidemark_patched,.-tidemark_patched\n");
+/* clang-format on */

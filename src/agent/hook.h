@@ -70,26 +70,19 @@ static inline uint32_t log2_of(size_t alignment)
 	return alignment ? (uint32_t)(63 - __builtin_clzll(alignment)) : 0;
 }
 
-/* The stack, with the name of the heap (NULL: none) and the thread's tags below it. */
+/* The stack, with the name of the heap and the thread's tags below it. */
 static AGENT_INLINE uint32_t hook_node(struct lane *lane, const struct call_site *site,
-				       struct label *heap)
+				       struct heap_name heap)
 {
-	uint32_t node = unwind(lane, site);
-	uint32_t known = heap && !lane->labelled ? label_known(lane, heap, node) : 0;
-	if (likely(known))
-		return known;
-	if (likely(!heap))
-		return unlikely(lane->labelled) ? label_node(lane, node) : node;
-	label_enter(lane, heap);
-	node = label_node(lane, node);
-	label_enter(lane, NULL);
-	return node;
+	bool has_tags = unlikely(lane->labelled);
+	uint32_t node = unwind_labelled(lane, site, has_tags ? heap_labelled(NULL) : heap);
+	return has_tags ? label_below(lane, heap, node) : node;
 }
 
 /* The new block, or the failure. alignment 0: none asked. op: ALLOC or REALLOC_END. */
 static AGENT_INLINE void hook_heap_block(struct lane *lane, const struct call_site *site,
 					 enum wire_op op, enum wire_api api, void *block,
-					 size_t bytes, size_t alignment, struct label *heap)
+					 size_t bytes, size_t alignment, struct heap_name heap)
 {
 	hook_raise(lane, site);
 	uint64_t node = hook_node(lane, site, heap);
@@ -123,7 +116,7 @@ static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *s
 				    enum wire_op op, enum wire_api api, void *block, size_t bytes,
 				    size_t alignment)
 {
-	hook_heap_block(lane, site, op, api, block, bytes, alignment, NULL);
+	hook_heap_block(lane, site, op, api, block, bytes, alignment, heap_labelled(NULL));
 }
 
 static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *site,

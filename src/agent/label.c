@@ -128,7 +128,19 @@ struct label *label_find(struct lane *lane, const char *prefix, const char *firs
 	return label;
 }
 
-/* For label_known(); without memory for it, the next time takes as long. */
+/* The node with just this heap's label below it; 0: not known. Nodes are of one session. */
+static uint32_t known_below(const struct lane *lane, const struct label *heap, uint32_t node)
+{
+	if (unlikely(!lane->labelled_nodes))
+		return 0;
+	const struct lane_labelled *known = &lane->labelled_nodes[node % LANE_LABELLED_NODES];
+	return known->node == node && known->instance == heap->instance &&
+			       known->session == (uint32_t)agent.session
+		       ? known->result
+		       : 0;
+}
+
+/* For known_below(); without memory for it, the next time takes as long. */
 static void remember(struct lane *lane, const struct label *heap, uint32_t node, uint32_t result)
 {
 	if (!lane->labelled_nodes)
@@ -142,7 +154,7 @@ static void remember(struct lane *lane, const struct label *heap, uint32_t node,
 uint32_t label_node(struct lane *lane, uint32_t node)
 {
 	const struct label *heap = lane->labelled == 1 ? lane->labels[LANE_HEAP].label : NULL;
-	uint32_t known = heap ? label_known(lane, heap, node) : 0, leaf = node;
+	uint32_t known = heap ? known_below(lane, heap, node) : 0, leaf = node;
 	if (likely(known))
 		return known;
 	for (uint32_t i = 0; i < LANE_LABELS; i++) {
@@ -155,6 +167,32 @@ uint32_t label_node(struct lane *lane, uint32_t node)
 	}
 	if (heap)
 		remember(lane, heap, leaf, node);
+	return node;
+}
+
+struct label *label_of_source(struct lane *lane, const struct wire_site *site)
+{
+	struct agent_source *source = &agent.sources[site->source % WIRE_SITE_SOURCES];
+	if (!site->source)
+		return NULL;
+	if (likely(atomic_load_explicit(&source->session, memory_order_acquire) == agent.session))
+		return atomic_load_explicit(&source->label, memory_order_relaxed);
+	struct label *label = label_find(lane, "[heap] ", (const char *)site->label, NULL);
+	atomic_store_explicit(&source->label, label, memory_order_relaxed);
+	/* Pairs with the acquire above. */
+	atomic_store_explicit(&source->session, agent.session, memory_order_release);
+	return label;
+}
+
+uint32_t label_below(struct lane *lane, struct heap_name heap, uint32_t node)
+{
+	struct label *label = heap.source ? label_of_source(lane, heap.source) : heap.label;
+	if (label)
+		label_enter(lane, label);
+	if (lane->labelled)
+		node = label_node(lane, node);
+	if (label)
+		label_enter(lane, NULL);
 	return node;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "agent/lane.h"
+#include "wire/site.h"
 
 enum {
 	LABEL_SLOTS = 1 << 15,
@@ -33,23 +34,38 @@ struct label {
 _Static_assert(sizeof(struct label) <= 256, "a piece of the arena");
 
 /*
+ * A heap as stacks are remembered by it. The label of a patched allocator is
+ * looked up only when its stack is new: the number of the allocator will do.
+ */
+struct heap_name {
+	uint64_t key;                   /* above all bits of an address; 0: no heap */
+	struct label *label;            /* NULL: that of `source` */
+	const struct wire_site *source; /* NULL: none */
+};
+enum { HEAP_KEY_SHIFT = 47 };
+
+static inline struct heap_name heap_labelled(struct label *label)
+{
+	if (!label)
+		return (struct heap_name){0, NULL, NULL};
+	return (struct heap_name){(uint64_t)label->instance << HEAP_KEY_SHIFT, label, NULL};
+}
+
+static inline struct heap_name heap_patched(const struct wire_site *site)
+{
+	return (struct heap_name){(uint64_t)site->source << HEAP_KEY_SHIFT, NULL, site};
+}
+
+/*
  * The label "PREFIX first=second" (second NULL: without), found or made, and
  * known to the collector. NULL: no room, or no memory. The lane must be raised.
  */
 struct label *label_find(struct lane *lane, const char *prefix, const char *first,
 			 const char *second);
 
-/* The node with just this heap's label below it; 0: ask label_node(). Nodes are of one session. */
-static inline uint32_t label_known(const struct lane *lane, const struct label *heap, uint32_t node)
-{
-	if (unlikely(!lane->labelled_nodes))
-		return 0;
-	const struct lane_labelled *known = &lane->labelled_nodes[node % LANE_LABELLED_NODES];
-	return known->node == node && known->instance == heap->instance &&
-			       known->session == (uint32_t)agent.session
-		       ? known->result
-		       : 0;
-}
+/* The label of a patched allocator; NULL: it has none, or there is no room. The lane must be
+ * raised. */
+struct label *label_of_source(struct lane *lane, const struct wire_site *site);
 
 /* The thread's next block is of this heap; NULL: of none. */
 static inline void label_enter(struct lane *lane, struct label *heap)
@@ -62,6 +78,9 @@ static inline void label_enter(struct lane *lane, struct label *heap)
 
 /* The node with the lane's labels below it. */
 uint32_t label_node(struct lane *lane, uint32_t node);
+
+/* The same, of a block of this heap, if it is one. */
+uint32_t label_below(struct lane *lane, struct heap_name heap, uint32_t node);
 
 /* A key of the thread has this value from now on; NULL: none. */
 void label_tag(struct lane *lane, const char *key, const char *value);

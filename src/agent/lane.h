@@ -47,11 +47,11 @@ struct memo_word {
  * that stepping read. It holds while that frame is still the one it was.
  */
 struct memo_tail {
-	uint64_t pc;
+	uint64_t key; /* unwind.h: memo_key() */
 	uint64_t sp;
 	uint64_t bp;
 	uint64_t bp_mask; /* all ones if bp matters, else 0 */
-	uint32_t node;    /* of the call site's path */
+	uint32_t node;    /* of the call site's path, with the heap's label below it */
 	uint32_t epoch;   /* of the frame it stands on */
 	uint32_t base;    /* stands on frames[base - 1]; 0: on nothing, it is the whole stack */
 	uint32_t word_count;
@@ -81,9 +81,9 @@ struct memo {
 };
 
 /* Never 0. */
-static inline uint32_t memo_tag(uint64_t pc, uint64_t sp)
+static inline uint32_t memo_tag(uint64_t key, uint64_t sp)
 {
-	uint64_t mixed = (pc ^ sp << 20) * 0x9e3779b97f4a7c15ull;
+	uint64_t mixed = (key ^ sp << 20) * 0x9e3779b97f4a7c15ull;
 	return (uint32_t)(mixed >> 32) | 1u << 31;
 }
 

@@ -185,34 +185,50 @@ static void settle(struct memo *memo, const struct collected *got, uint32_t coun
 	memo->debt = 0;
 }
 
-/* The last `count` of the fresh frames become a tail. */
-static void keep_tail(struct memo *memo, const struct collected *got, uint32_t count,
-		      const struct call_site *site, uint32_t tag)
+/* A call to be unwound: where it is, the heap it allocates from, the tail's tag. */
+struct wanted {
+	const struct call_site *site;
+	struct heap_name heap;
+	uint32_t tag;
+};
+
+static uint32_t with_label(struct lane *lane, struct heap_name heap, uint32_t node)
 {
+	return heap.key ? label_below(lane, heap, node) : node;
+}
+
+/* The last `count` of the fresh frames become a tail; returns its node. */
+static uint32_t keep_tail(struct lane *lane, const struct collected *got, uint32_t count,
+			  const struct wanted *wanted)
+{
+	struct memo *memo = &lane->memo;
+	const struct call_site *site = wanted->site;
 	const struct memo_frame *leaf = &memo->frames[memo->frame_room - 1];
 	uint32_t base = got->kept + got->fresh - count;
 	const struct memo_frame *below = base ? &memo->frames[base - 1] : NULL;
 	if (!got->fresh)
 		leaf = below;
-	struct memo_tail *tail = memo_tail_slot(memo, tag);
+	uint32_t node = with_label(lane, wanted->heap, leaf->node);
+	struct memo_tail *tail = memo_tail_slot(memo, wanted->tag);
 	if (unlikely(!tail))
-		return;
+		return node;
 	uint32_t start = words_below(memo, memo->count);
-	tail->pc = site->pc;
+	tail->key = memo_key(site, wanted->heap);
 	tail->sp = site->sp;
 	tail->bp = site->bp;
 	tail->bp_mask = leaf->words & MEMO_NEEDS_BP ? ~0ull : 0;
-	tail->node = leaf->node;
+	tail->node = node;
 	tail->epoch = below ? below->epoch : 0;
 	tail->base = base;
 	tail->word_count = count ? (leaf->words & MEMO_WORDS) - start : 0;
 	for (uint32_t i = 0; i < tail->word_count; i++)
 		tail->words[i] = memo->words[start + i];
+	return node;
 }
 
 /* Nothing out of the ordinary: joined, or followed to its end. */
 static AGENT_INLINE uint32_t walk_usual(struct lane *lane, const struct collected *got,
-					const struct call_site *site, uint32_t tag)
+					const struct wanted *wanted)
 {
 	struct memo *memo = &lane->memo;
 	memo->debt += got->fresh;
@@ -226,23 +242,23 @@ static AGENT_INLINE uint32_t walk_usual(struct lane *lane, const struct collecte
 	uint32_t node = name_fresh(memo, got);
 	if (unlikely(node == agent.node_cap_id)) { /* each of them is counted */
 		count_cut(lane);
-		return node;
+		return with_label(lane, wanted->heap, node);
 	}
 	if (unlikely(memo->lost_words)) {
 		unwind_forget(lane);
-		return node;
+		return with_label(lane, wanted->heap, node);
 	}
 	if (unlikely(got->end == STEP_LOST)) /* to be tried anew each time */
-		return node;
+		return with_label(lane, wanted->heap, node);
 	if (settles) {
 		settle(memo, got, got->fresh - TAIL_LEFT);
 	} else if (unlikely(got->fresh &&
 			    (memo->frames[memo->frame_room - 1].words & MEMO_WORDS) - start >
 				    TAIL_WORDS)) {
 		memo->debt = DEBT_MAX; /* next time some become frames */
-		return node;
+		return with_label(lane, wanted->heap, node);
 	}
-	keep_tail(memo, got, settles ? TAIL_LEFT : got->fresh, site, tag);
+	node = keep_tail(lane, got, settles ? TAIL_LEFT : got->fresh, wanted);
 	if (unlikely(memo->frame_room > MEMO_SPARE_ROOM))
 		memo_spare(memo, got->kept + got->fresh);
 	return node;
@@ -274,8 +290,10 @@ AGENT_COLD static uint32_t walk_deep(struct lane *lane, struct collected *got)
 	return node;
 }
 
-uint32_t unwind_walk(struct lane *lane, const struct call_site *site, uint32_t tag)
+uint32_t unwind_walk(struct lane *lane, const struct call_site *site, struct heap_name heap,
+		     uint32_t tag)
 {
+	const struct wanted wanted = {site, heap, tag};
 	struct memo *memo = &lane->memo;
 	struct walk walk = {.pc = site->pc, .sp = site->sp, .bp = site->bp};
 	walk.generation = atomic_load_explicit(&agent.generation, memory_order_acquire);
@@ -286,15 +304,15 @@ uint32_t unwind_walk(struct lane *lane, const struct call_site *site, uint32_t t
 	struct collected got = {0};
 	collect(lane, &walk, &got);
 	if (unlikely(!got.fresh && !got.kept))
-		return agent.no_stack_id;
+		return with_label(lane, heap, agent.no_stack_id);
 	if (unlikely(got.end == STEP_SLOW)) {
 		uint32_t full = unwind_full(lane, site);
 		if (full)
-			return full;
+			return with_label(lane, heap, full);
 		got.end = STEP_LOST;
 	}
 	if (unlikely(got.cut || got.kept + got.fresh > agent.map.depth ||
 		     (memo->cut_end && got.kept >= memo->cut_end)))
-		return walk_deep(lane, &got);
-	return walk_usual(lane, &got, site, tag);
+		return with_label(lane, heap, walk_deep(lane, &got));
+	return walk_usual(lane, &got, &wanted);
 }

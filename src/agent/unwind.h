@@ -11,10 +11,12 @@
  */
 #pragma once
 
-#include "agent/lane.h"
+#include "agent/label.h"
 
-/* Node id of the stack; never 0. Inside the agent (lane->agent_sp set). */
-uint32_t unwind_walk(struct lane *lane, const struct call_site *site, uint32_t tag);
+/* Node id of the stack, with the heap's label below it; never 0. Inside the agent
+ * (lane->agent_sp set). */
+uint32_t unwind_walk(struct lane *lane, const struct call_site *site, struct heap_name heap,
+		     uint32_t tag);
 
 /*
  * The stack with all callee-saved registers, followed from the agent's own
@@ -90,11 +92,17 @@ static AGENT_INLINE bool memo_stands(const struct memo *memo, const struct memo_
 	       (tail->base <= memo->count && memo->frames[tail->base - 1].epoch == tail->epoch);
 }
 
-static AGENT_INLINE bool memo_holds(const struct memo *memo, const struct memo_tail *tail,
-				    const struct call_site *site)
+/* What a tail is known by: one call may allocate from several heaps. */
+static AGENT_INLINE uint64_t memo_key(const struct call_site *site, struct heap_name heap)
 {
-	uint64_t differs = (tail->sp ^ site->sp) | (tail->pc ^ site->pc) |
-			   ((tail->bp ^ site->bp) & tail->bp_mask);
+	return site->pc ^ heap.key;
+}
+
+static AGENT_INLINE bool memo_holds(const struct memo *memo, const struct memo_tail *tail,
+				    const struct call_site *site, uint64_t key)
+{
+	uint64_t differs =
+		(tail->sp ^ site->sp) | (tail->key ^ key) | ((tail->bp ^ site->bp) & tail->bp_mask);
 	if (differs || !memo_stands(memo, tail) || memo_verify(tail->words, tail->word_count) >= 0)
 		return false;
 	return !tail->base ||
@@ -102,23 +110,36 @@ static AGENT_INLINE bool memo_holds(const struct memo *memo, const struct memo_t
 }
 
 /* The usual case inline: a call site that is known, and nothing changed above it. */
-static AGENT_INLINE uint32_t unwind_memo(struct lane *lane, const struct call_site *site)
+static AGENT_INLINE uint32_t unwind_memo(struct lane *lane, const struct call_site *site,
+					 struct heap_name heap)
 {
 	const struct memo *memo = &lane->memo;
-	uint32_t tag = memo_tag(site->pc, site->sp), set = tag & (TAIL_SETS - 1);
+	uint64_t key = memo_key(site, heap);
+	uint32_t tag = memo_tag(key, site->sp), set = tag & (TAIL_SETS - 1);
 	if (likely(memo->generation ==
 		   atomic_load_explicit(&agent.generation, memory_order_relaxed)))
 		for (uint32_t way = 0; way < TAIL_WAYS; way++)
 			if (memo->tags[set][way] == tag &&
-			    memo_holds(memo, &memo->tails[set * TAIL_WAYS + way], site))
+			    memo_holds(memo, &memo->tails[set * TAIL_WAYS + way], site, key))
 				return memo->tails[set * TAIL_WAYS + way].node;
-	return unwind_walk(lane, site, tag);
+	return unwind_walk(lane, site, heap, tag);
+}
+
+/* heap: only where the thread has no other labels. */
+static AGENT_INLINE uint32_t unwind_labelled(struct lane *lane, const struct call_site *site,
+					     struct heap_name heap)
+{
+	uint32_t node = unwind_memo(lane, site, heap);
+	if (AGENT_CHECK) {
+		const struct wire_node *made = &agent.map.nodes[node];
+		unwind_check(lane, site,
+			     made->module >= LABEL_INSTANCE_FIRST && heap.key ? made->parent
+									      : node);
+	}
+	return node;
 }
 
 static AGENT_INLINE uint32_t unwind(struct lane *lane, const struct call_site *site)
 {
-	uint32_t node = unwind_memo(lane, site);
-	if (AGENT_CHECK)
-		unwind_check(lane, site, node);
-	return node;
+	return unwind_labelled(lane, site, heap_labelled(NULL));
 }

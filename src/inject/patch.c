@@ -8,11 +8,11 @@
 #include "base/memory.h"
 
 /*
- * The island:   glue pointer | sites | per entry: pointer to the site, stub, copy, label
+ * The island:   pointers to the glue | sites | per entry: pointer to the site, stub, copy, label
  */
 enum {
 	PAGE_BYTES = 4096,
-	GLUE_BYTES = 8,
+	GLUE_BYTES = 8 * WIRE_GLUE_COUNT,
 	STUB_BYTES = 12,  /* push, jmp: 6 bytes each */
 	LABEL_BYTES = 76, /* longer names of allocators are cut */
 	LABEL_AT = 8 + STUB_BYTES + RELOC_COPY_BYTES,
@@ -110,6 +110,17 @@ static void put_indirect(uint8_t *at, uint8_t modrm, uint64_t back)
 	memcpy(at + 2, &distance_back, sizeof distance_back);
 }
 
+static enum wire_glue glue_of(const struct wire_site *site)
+{
+	if (!(site->flags & WIRE_SITE_LIGHT))
+		return WIRE_GLUE_FULL;
+	if (!(site->flags & WIRE_SITE_ONE))
+		return WIRE_GLUE_LIGHT;
+	return site->hook == WIRE_HOOK_FREE    ? WIRE_GLUE_FREE
+	       : site->hook == WIRE_HOOK_ALLOC ? WIRE_GLUE_ALLOC
+					       : WIRE_GLUE_LIGHT;
+}
+
 static int put_slot(struct patch_set *set, struct plan *plan, size_t index)
 {
 	struct plan_entry *entry = &plan->entries[index];
@@ -119,8 +130,9 @@ static int put_slot(struct patch_set *set, struct plan *plan, size_t index)
 	uint64_t address = set->address + offset;
 	uint64_t site = set->address + GLUE_BYTES + index * sizeof(struct wire_site);
 	put_u64(slot, site);
-	put_indirect(slot + 8, 0x35, 8 + 6);        /* pushq site(%rip) */
-	put_indirect(slot + 14, 0x25, offset + 20); /* jmp *glue(%rip), at the island's start */
+	put_indirect(slot + 8, 0x35, 8 + 6);               /* pushq site(%rip) */
+	size_t glue = 8 * glue_of(&entry->site);           /* from the island's start */
+	put_indirect(slot + 14, 0x25, offset + 20 - glue); /* jmp *glue(%rip) */
 	patch->copy = address + 8 + STUB_BYTES;
 	int error = reloc_emit(&entry->reloc, patch->copy, slot + 8 + STUB_BYTES, &copied);
 	if (error)
@@ -131,10 +143,20 @@ static int put_slot(struct patch_set *set, struct plan *plan, size_t index)
 	return reloc_jump(patch->address, address + 8, patch->new);
 }
 
+/* What is most common has the shortest way in the agent. */
+static bool is_plain(const struct wire_site *site)
+{
+	return site->hook == WIRE_HOOK_ALLOC && site->size == 0 &&
+	       !(site->flags & ~(unsigned)(WIRE_SITE_LIGHT | WIRE_SITE_ONE)) &&
+	       site->count >= WIRE_SITE_ARGUMENTS && site->alignment >= WIRE_SITE_ARGUMENTS;
+}
+
 static void put_sites(struct patch_set *set, struct plan *plan)
 {
 	for (size_t i = 0; i < plan->entry_count; i++) {
 		struct plan_entry *entry = &plan->entries[i];
+		if (is_plain(&entry->site))
+			entry->site.flags |= WIRE_SITE_PLAIN;
 		entry->site.original = set->patches[i].copy;
 		entry->site.twin = entry->twin == PLAN_NO_TWIN ? 0 : set->patches[entry->twin].copy;
 		size_t label = slot_offset(plan, i) + LABEL_AT;
@@ -169,7 +191,8 @@ int patch_place(struct plan *plan, uint64_t island, uint64_t glue, struct patch_
 						: "out of memory");
 	}
 	if (set->count) {
-		put_u64(set->island, glue);
+		for (size_t i = 0; i < WIRE_GLUE_COUNT; i++)
+			put_u64(set->island + 8 * i, glue + i * WIRE_GLUE_BYTES);
 		put_sites(set, plan);
 	}
 	*ret_set = set;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "inject/clobber.h"
 #include "inject/plan_api.h"
 #include "inject/plan_find.h"
 #include "inject/plan_nim.h"
@@ -159,6 +160,10 @@ static void add_entry(struct making *making, const struct plan_candidate *candid
 	enum plan_family family = candidate->match.family;
 	entry->site = candidate->match.name->site;
 	entry->site.api = (uint8_t)candidate->match.api;
+	/* Of a function that returns something, rax needs no care. */
+	uint32_t cares = CLOBBER_OTHERS | (entry->site.hook == WIRE_HOOK_FREE ? CLOBBER_RAX : 0);
+	if (!(cares & ~clobber_find(&code, &making->elf, making->source->bias)))
+		entry->site.flags |= WIRE_SITE_LIGHT;
 	if (jemalloc && (family == PLAN_FAMILY_LIBC || family == PLAN_FAMILY_CXX)) {
 		family = PLAN_FAMILY_JEMALLOC;
 		entry->site.api = WIRE_API_JEMALLOC;

@@ -21,6 +21,9 @@
 	}
 #define FREE(name_)  ROW(name_, FREE, NO, NO, NO, 0, 0)
 #define ALLOC(name_) ROW(name_, ALLOC, 0, NO, NO, NO, 0)
+/* Those with just one argument: called so often that it counts. */
+#define FREE_1(name_)  ROW(name_, FREE, NO, NO, NO, 0, WIRE_SITE_ONE)
+#define ALLOC_1(name_) ROW(name_, ALLOC, 0, NO, NO, NO, WIRE_SITE_ONE)
 
 #define AT_ZERO  WIRE_SITE_FREES_AT_ZERO
 #define JE_FLAGS WIRE_SITE_JEMALLOC_FLAGS
@@ -30,10 +33,10 @@ static const struct plan_name libc_names[] = {
 	ROW("aligned_alloc", ALLOC, 1, NO, 0, NO, 0),
 	ROW("calloc", ALLOC, 1, 0, NO, NO, 0),
 	FREE("cfree"),
-	FREE("free"),
+	FREE_1("free"),
 	FREE("free_aligned_sized"),
 	FREE("free_sized"),
-	ALLOC("malloc"),
+	ALLOC_1("malloc"),
 	ROW("memalign", ALLOC, 1, NO, 0, NO, 0),
 	ROW("posix_memalign", OUT, 2, NO, 1, 0, 0),
 	ALLOC("pvalloc"),
@@ -51,13 +54,13 @@ static const struct plan_name jemalloc_names[] = {
 };
 
 static const struct plan_name cxx_names[] = {
-	FREE("_ZdaPv"),
+	FREE_1("_ZdaPv"),
 	FREE("_ZdaPvRKSt9nothrow_t"),
 	FREE("_ZdaPvSt11align_val_t"),
 	FREE("_ZdaPvSt11align_val_tRKSt9nothrow_t"),
 	FREE("_ZdaPvm"),
 	FREE("_ZdaPvmSt11align_val_t"),
-	FREE("_ZdlPv"),
+	FREE_1("_ZdlPv"),
 	FREE("_ZdlPvRKSt9nothrow_t"),
 	FREE("_ZdlPvSt11align_val_t"),
 	FREE("_ZdlPvSt11align_val_tRKSt9nothrow_t"),
@@ -81,7 +84,7 @@ static const struct plan_name mimalloc_names[] = {
 	ROW("mi_calloc_aligned", ALLOC, 1, 0, 2, NO, 0),
 	ROW("mi_calloc_aligned_at", ALLOC, 1, 0, 2, NO, 0),
 	FREE("mi_cfree"),
-	FREE("mi_free"),
+	FREE_1("mi_free"),
 	FREE("mi_free_aligned"),
 	FREE("mi_free_size"),
 	FREE("mi_free_size_aligned"),
@@ -112,7 +115,7 @@ static const struct plan_name mimalloc_names[] = {
 	ROW("mi_heap_zalloc", ALLOC, 1, NO, NO, NO, 0),
 	ROW("mi_heap_zalloc_aligned", ALLOC, 1, NO, 2, NO, 0),
 	ROW("mi_heap_zalloc_aligned_at", ALLOC, 1, NO, 2, NO, 0),
-	ALLOC("mi_malloc"),
+	ALLOC_1("mi_malloc"),
 	ROW("mi_malloc_aligned", ALLOC, 0, NO, 1, NO, 0),
 	ROW("mi_malloc_aligned_at", ALLOC, 0, NO, 1, NO, 0),
 	ALLOC("mi_malloc_small"),
@@ -143,7 +146,7 @@ static const struct plan_name mimalloc_names[] = {
 	ROW("mi_strdup", TEXT, NO, NO, NO, NO, 0),
 	ROW("mi_strndup", TEXT, NO, NO, NO, NO, 0),
 	ALLOC("mi_valloc"),
-	ALLOC("mi_zalloc"),
+	ALLOC_1("mi_zalloc"),
 	ROW("mi_zalloc_aligned", ALLOC, 0, NO, 1, NO, 0),
 	ROW("mi_zalloc_aligned_at", ALLOC, 0, NO, 1, NO, 0),
 	ALLOC("mi_zalloc_small"),
@@ -152,21 +155,21 @@ static const struct plan_name mimalloc_names[] = {
 static const struct plan_name tcmalloc_names[] = {
 	ROW("tc_calloc", ALLOC, 1, 0, NO, NO, 0),
 	FREE("tc_cfree"),
-	FREE("tc_delete"),
+	FREE_1("tc_delete"),
 	FREE("tc_delete_aligned"),
 	FREE("tc_delete_aligned_nothrow"),
 	FREE("tc_delete_nothrow"),
 	FREE("tc_delete_sized"),
 	FREE("tc_delete_sized_aligned"),
-	FREE("tc_deletearray"),
+	FREE_1("tc_deletearray"),
 	FREE("tc_deletearray_aligned"),
 	FREE("tc_deletearray_aligned_nothrow"),
 	FREE("tc_deletearray_nothrow"),
 	FREE("tc_deletearray_sized"),
 	FREE("tc_deletearray_sized_aligned"),
-	FREE("tc_free"),
+	FREE_1("tc_free"),
 	FREE("tc_free_sized"),
-	ALLOC("tc_malloc"),
+	ALLOC_1("tc_malloc"),
 	ALLOC("tc_malloc_skip_new_handler"),
 	ROW("tc_memalign", ALLOC, 1, NO, 0, NO, 0),
 	NEW("tc_new", "tc_new_nothrow", NO),

@@ -177,6 +177,16 @@ static int collect(const struct reloc_code *code, struct reloc *reloc, struct tm
 	return at < end ? check_filling(code, at, end, err) : 0;
 }
 
+bool reloc_see(const struct reloc_code *code, size_t at, struct reloc_seen *ret)
+{
+	instruction in;
+	if (at >= code->count || !decode(code->bytes + at, code->count - at, &in))
+		return false;
+	*ret = (struct reloc_seen){
+		in.length, has_relative_target(&in) ? relative_target(&in, code->address + at) : 0};
+	return true;
+}
+
 typedef bool (*target_fn)(const void *ctx, uint64_t target);
 
 /* Where in the function is the first branch or call whose target is wanted? SIZE_MAX: nowhere. */

@@ -63,6 +63,15 @@ struct reloc_code {
 TM_MUST_CHECK int reloc_decode(const struct reloc_code *code, struct reloc *ret_reloc,
 			       struct tm_error *err);
 
+/* An instruction, and where it branches to or calls; 0: nowhere, or by way of a register. */
+struct reloc_seen {
+	uint8_t bytes;
+	uint64_t target;
+};
+
+/* The instruction at code->bytes + at; false: there is none. */
+bool reloc_see(const struct reloc_code *code, size_t at, struct reloc_seen *ret);
+
 /* Does the function branch or call straight to one of these addresses? */
 bool reloc_leads_to(const struct reloc_code *code, const uint64_t *addresses, size_t count);
 

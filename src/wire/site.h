@@ -4,7 +4,7 @@
  * agent. Freestanding-safe.
  *
  *   function        jmp stub
- *   stub            push site(%rip); jmp *glue(%rip)      glue: the agent's tidemark_patched
+ *   stub            push site(%rip); jmp *glue(%rip)      glue: in the agent's tidemark_patched
  *   site            struct wire_site: what the arguments mean, and where to go on
  *   site.original   the moved first instructions, then a jump into the function
  *
@@ -42,8 +42,22 @@ enum {
 	WIRE_SITE_JEMALLOC_FLAGS = 1u << 0, /* `alignment` is mallocx's flags */
 	WIRE_SITE_FREES_AT_ZERO = 1u << 1,  /* realloc to 0 bytes is a free */
 	WIRE_SITE_OWN_KEY = 1u << 2,        /* a pool: its blocks may lie in those of another */
-	WIRE_SITE_SOURCES = 16,             /* allocators with a label; numbers from 1 */
+	WIRE_SITE_PLAIN =
+		1u << 3, /* ALLOC: the first argument is the size, and all there is to know */
+	WIRE_SITE_LIGHT = 1u << 4, /* it changes all registers that a call may change itself */
+	WIRE_SITE_ONE = 1u << 5,   /* it has one argument, and no more */
+	WIRE_SITE_SOURCES = 16,    /* allocators with a label; numbers from 1 */
 	WIRE_PATCH_BYTES = 5,
+};
+
+/* Where in the glue a call begins, in units of WIRE_GLUE_BYTES: what need not be saved is not. */
+enum wire_glue {
+	WIRE_GLUE_FULL = 0,
+	WIRE_GLUE_LIGHT = 1, /* WIRE_SITE_LIGHT */
+	WIRE_GLUE_ALLOC = 2, /* likewise, WIRE_SITE_ONE, WIRE_HOOK_ALLOC */
+	WIRE_GLUE_FREE = 3,  /* likewise, WIRE_HOOK_FREE */
+	WIRE_GLUE_COUNT = 4,
+	WIRE_GLUE_BYTES = 128,
 };
 
 struct wire_site {

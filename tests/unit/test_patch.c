@@ -97,6 +97,8 @@ static struct loaded load(const char *path)
 	struct plan_source source = {.fd = fd, .bias = map->l_addr, .what = PLAN_ALL};
 	REQUIRE(plan_new(&source, &loaded.plan, &err) == 0);
 	close(fd);
+	for (size_t i = 0; i < loaded.plan->entry_count; i++) /* the glue here has one form */
+		loaded.plan->entries[i].site.flags &= (uint8_t)~WIRE_SITE_LIGHT;
 	void *island = find_island(loaded.plan);
 	memcpy(&glue, &function, sizeof glue);
 	REQUIRE(patch_place(loaded.plan, (uint64_t)island, glue, &loaded.set, &err) == 0);
