@@ -42,6 +42,8 @@ int io_pwrite(int fd, const void *data, size_t bytes, uint64_t offset)
 	const char *from = data;
 	while (bytes > 0) {
 		ssize_t part = pwrite(fd, from, bytes, (off_t)offset);
+		if (!part) /* the memory of a process that has ended */
+			return -EIO;
 		if (part < 0) {
 			int code = after_failure(fd, POLLOUT);
 			if (code)

@@ -135,7 +135,7 @@ static _Noreturn void serve(struct guard *guard)
 	setsid();
 	prctl(PR_SET_NAME, GUARD_NAME);
 	close_others(guard->fd, inject->memory_fd);
-	steps_init(&inject->stop.steps, inject->recorder, guard->fd);
+	steps_init(&inject->stop.steps, inject->facts.pid, inject->recorder, guard->fd);
 	for (;;) {
 		struct tm_error err = {0};
 		wait_for_order(guard);

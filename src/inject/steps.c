@@ -9,7 +9,7 @@
 
 enum { DEATH_MS = 10 * 1000 };
 
-void steps_init(struct steps *steps, pid_t recorder, int recorder_fd)
+void steps_init(struct steps *steps, pid_t target, pid_t recorder, int recorder_fd)
 {
 	const char *wanted = getenv("TIDEMARK_TEST_KILL");
 	*steps = (struct steps){.victim = getpid(), .recorder_fd = -1};
@@ -17,6 +17,8 @@ void steps_init(struct steps *steps, pid_t recorder, int recorder_fd)
 		*steps = (struct steps){wanted + 9, recorder, recorder_fd};
 	else if (wanted && !strncmp(wanted, "tracer:", 7))
 		steps->name = wanted + 7;
+	else if (wanted && !strncmp(wanted, "target:", 7))
+		*steps = (struct steps){wanted + 7, target, -1};
 }
 
 void steps_reach(struct steps *steps, const char *name)
@@ -26,5 +28,6 @@ void steps_reach(struct steps *steps, const char *name)
 	struct pollfd dead = {.fd = steps->recorder_fd};
 	steps->name = NULL;
 	kill(steps->victim, SIGKILL);
-	poll(&dead, 1, DEATH_MS);
+	if (steps->recorder_fd >= 0)
+		poll(&dead, 1, DEATH_MS);
 }

@@ -2,7 +2,8 @@
 /*
  * For tests: the steps of going in and out at which tidemark may be killed. With
  * TIDEMARK_TEST_KILL=recorder:STEP the process that the user sees is killed when
- * the tracer gets there, with tracer:STEP the tracer itself.
+ * the tracer gets there, with tracer:STEP the tracer itself, with target:STEP the
+ * program.
  */
 #pragma once
 
@@ -12,9 +13,9 @@
 struct steps {
 	const char *name; /* where; NULL: nowhere */
 	pid_t victim;
-	int recorder_fd; /* hangs up when the recorder is dead; -1: the tracer kills itself */
+	int recorder_fd; /* hangs up when the recorder is dead; -1: another is killed */
 };
 
 /* What the environment asks for. The tracer calls it. */
-void steps_init(struct steps *steps, pid_t recorder, int recorder_fd);
+void steps_init(struct steps *steps, pid_t target, pid_t recorder, int recorder_fd);
 void steps_reach(struct steps *steps, const char *name);

@@ -99,12 +99,23 @@ void work_switch_off(struct inject *inject)
 	syscall(SYS_futex, &control->pool_seq, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* It did not come to a session. The thread may have been given back: then by another. */
+static void close_memory(struct inject *inject, int64_t fd)
+{
+	struct tm_error ignored = {0};
+	int64_t result;
+	if (!inject->remote.serving && session_borrow(inject, &ignored))
+		return;
+	if (remote_order(&inject->remote, WIRE_ATTACH_CLOSE, (uint64_t)fd, 0, &result, &ignored))
+		return; /* nor does it close anything any more */
+}
+
 /* With a thread that serves. */
 static int enter(struct inject *inject, inject_fill_fn fill, void *ctx, struct tm_error *err)
 {
 	struct steps *steps = &inject->stop.steps;
 	char name[32], path[64];
-	int64_t fd = -1, ignored;
+	int64_t fd = -1;
 	int error = remote_order(&inject->remote, WIRE_ATTACH_OPEN, 0, 0, &fd, err);
 	if (!error && fd < 0)
 		return tm_fail(err, (int)fd,
@@ -126,9 +137,8 @@ static int enter(struct inject *inject, inject_fill_fn fill, void *ctx, struct t
 	if (!error)
 		error = begin(inject, (int)fd, err);
 	steps_reach(steps, "begun");
-	if (error && remote_order(&inject->remote, WIRE_ATTACH_CLOSE, (uint64_t)fd, 0, &ignored,
-				  &(struct tm_error){0}))
-		return error;
+	if (error)
+		close_memory(inject, fd);
 	return error;
 }
 

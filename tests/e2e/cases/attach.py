@@ -266,6 +266,21 @@ def kill_at(t, victim, step):
         it.finish()
 
 
+@case("attach/target-killed", "tidemark hangs when the program dies while it is being entered",
+      seconds=600)
+def target_killed(t):
+    for step in STEPS if t.long else AWAY:
+        with Attachee(t, "stress", "2") as it:
+            result = subprocess.run(
+                [str(one) for one in (t.build / "tests/e2e/attach_cycles",
+                                      t.build / "libtidemark.so", it.pid, 1, 500)],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, timeout=t.seconds,
+                env=dict(t.environment(), TIDEMARK_TEST_KILL=f"target:{step}"))
+            t.expect(result.returncode in (0, 1), f"{step}: it ended with {result.returncode}")
+            t.equal(f"{step}: end of the program", it.watch.ended(), 128 + signal.SIGKILL)
+
+
 def masks(pid, tid):
     return [line for line in kernel_state(pid, tid) if line.startswith(("SigB", "Tracer"))]
 
