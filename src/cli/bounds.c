@@ -10,6 +10,7 @@ enum { KEEP_MAX = 1000000 };
 #define ROTATE_LEAST_NS    1000000000ull
 #define ROTATE_LEAST_BYTES 65536u
 #define MEMORY_LEAST_BYTES (24u << 20)
+#define RETAIN_LEAST_BYTES (1u << 20)
 
 static bool complain(const struct args *args, const char *option, const char *text)
 {
@@ -64,6 +65,12 @@ bool bounds_take(struct collector_bounds *bounds, const struct args *args, int i
 			return complain(args, "max-memory",
 					"a recording needs 24M at least, and some 60 bytes for "
 					"each block that lives");
+		return true;
+	case BOUNDS_RETAIN:
+		if (!time_or_size(args, "retain", value, &bounds->retain_ns, &bounds->retain_bytes))
+			return false;
+		if (!bounds->retain_ns && bounds->retain_bytes < RETAIN_LEAST_BYTES)
+			return complain(args, "retain", "a file is of 1M at least");
 		return true;
 	case BOUNDS_END:
 		break;

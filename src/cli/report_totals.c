@@ -352,11 +352,19 @@ static void put_recording(const struct report *report, struct out *out)
 	if (report->totals.saturated)
 		put_warning(out, "Sizes or sums are beyond what is counted: the figures above are "
 				 "lower bounds.");
-	if (end->events_not_stored) {
+	if (end->folded_events) {
+		snprintf(line, sizeof line,
+			 "Single blocks only since %s: %s older events are in all figures, but "
+			 "no longer one by one (--retain).",
+			 out_duration(out, end->exact_since_ns).text,
+			 units_grouped(end->folded_events).text);
+		put_warning(out, line);
+	}
+	if (end->events_not_stored > end->folded_events) {
 		snprintf(line, sizeof line,
 			 "%s events are in the figures but not stored one by one: the file "
 			 "reached its limit or the disk was full.",
-			 units_grouped(end->events_not_stored).text);
+			 units_grouped(end->events_not_stored - end->folded_events).text);
 		put_warning(out, line);
 	}
 	if (end->children_not_recorded) {

@@ -91,6 +91,10 @@ static void put_warnings(struct text *text, const struct collector_trace *trace)
 	if (end->lost_events)
 		text_print(text, "tidemark: warning: %s events were lost\n",
 			   units_grouped(end->lost_events).text);
+	if (end->folded_events)
+		text_print(text,
+			   "tidemark: note: %s older events are in the figures only (--retain)\n",
+			   units_grouped(end->folded_events).text);
 	if (end->events_not_stored)
 		text_print(text,
 			   "tidemark: note: %s events are counted in the figures but not stored\n",

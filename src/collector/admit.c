@@ -190,7 +190,9 @@ static int open_file(struct session *session, const struct output_facts *facts,
 	struct recording_options recording = {.fd = fd,
 					      .path = path,
 					      .addresses = !options->no_addresses,
-					      .max_bytes = options->max_file_bytes};
+					      .max_bytes = options->max_file_bytes,
+					      .retain_ns = options->bounds.retain_ns,
+					      .retain_bytes = options->bounds.retain_bytes};
 	error = recording_new(&recording, ret_recording, err);
 	tm_free(path);
 	return error;

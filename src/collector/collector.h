@@ -44,6 +44,7 @@ struct collector_bounds {
 	uint64_t rotate_ns, rotate_bytes; /* a new file after so long, or from that size on */
 	uint32_t keep;                    /* so many of its files stay */
 	uint64_t max_memory_bytes;        /* of the recorder: near it, it gives things up */
+	uint64_t retain_ns, retain_bytes; /* older events are folded: see trace_writer_options */
 };
 
 struct collector_options {

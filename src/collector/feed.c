@@ -143,7 +143,7 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 	if (feed->paused.used)
 		tell_paused(feed, events, count);
 	trace_writer_events(feed->writer, events, count);
-	if (model_slice_due(feed->model))
+	if (model_slice_due(feed->model) || trace_writer_wants_slice(feed->writer))
 		take_slice(feed);
 }
 

@@ -93,7 +93,9 @@ int recording_new(const struct recording_options *options, struct recording **re
 		recording->inode = facts.st_ino;
 	}
 	struct trace_writer_options writer = {.addresses = options->addresses,
-					      .max_bytes = options->max_bytes};
+					      .max_bytes = options->max_bytes,
+					      .retain_ns = options->retain_ns,
+					      .retain_bytes = options->retain_bytes};
 	int error = trace_writer_open(options->fd, &writer, &recording->writer, err);
 	if (!error) {
 		pthread_mutex_init(&recording->lock, NULL);

@@ -18,6 +18,7 @@ struct recording_options {
 	const char *path;
 	bool addresses;
 	uint64_t max_bytes;
+	uint64_t retain_ns, retain_bytes; /* as in trace_writer_options */
 };
 TM_MUST_CHECK int recording_new(const struct recording_options *options,
 				struct recording **ret_recording, struct tm_error *err);

@@ -231,7 +231,7 @@ static const char *choose_note(const struct section *section, const struct trace
 		return "The disk failed: what came after is not in the file.";
 	if (end->cause == TRACE_END_DISK_FULL)
 		return "The disk was full: what came after is not in the file.";
-	if (end->events_not_stored)
+	if (end->events_not_stored && !end->folded_events)
 		return "The file has reached its size limit: later events are in the figures only.";
 	if (section->how.note)
 		return section->how.note;
@@ -283,6 +283,7 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 		.children_not_recorded = children > recorded ? children - recorded : 0,
 		.off_reason = off_reason,
 		.events_not_stored = trace_writer_unstored(writer),
+		.folded_events = trace_writer_folded(writer),
 		.paused_births = section->feed.paused.births,
 		.freed_paused = section->feed.paused.frees,
 	};

@@ -81,6 +81,49 @@ static int check_slices(struct query_section *s, struct tm_error *err)
 	return 0;
 }
 
+/* Slices of which events are missing: folded, culled, or in a part that was not to be repaired. */
+static int find_gaps(struct query_section *s, struct tm_error *err)
+{
+	uint64_t next = 0;
+	size_t slice = 0;
+	s->slice_stored = tm_alloc_array(s->slice_count + 1, sizeof *s->slice_stored);
+	if (!s->slice_stored)
+		return tm_fail(err, -ENOMEM, "no memory for the slices of the trace");
+	for (size_t i = 0; i < s->slice_count; i++)
+		s->slice_stored[i] = true;
+	for (size_t i = 0; i < s->part_count; i++) {
+		uint64_t first = s->parts[i].first_event;
+		s->has_gaps |= first > next;
+		for (; slice < s->slice_count && first > next; slice++) {
+			uint64_t begin = s->slices[slice].first_event;
+			uint64_t end = begin + s->slices[slice].event_count;
+			if (end > next && begin < first)
+				s->slice_stored[slice] = false;
+			if (end > first) /* it may have the next gap, too */
+				break;
+		}
+		next = first + s->parts[i].event_count;
+	}
+	return 0;
+}
+
+/* A realloc that failed may have begun among events that are missing: its slice as a whole knows.
+ */
+static void find_undone(struct query_section *s)
+{
+	for (size_t i = 0; s->has_gaps && i < s->part_count; i++) {
+		struct trace_ends_facts ends;
+		uint64_t end = s->parts[i].first_event + s->parts[i].event_count;
+		if (trace_reader_ends_facts(s->reader, i, &ends) || !ends.undone)
+			continue;
+		for (size_t k = 0; k < s->slice_count; k++)
+			if (s->slices[k].first_event < end &&
+			    s->slices[k].first_event + s->slices[k].event_count >
+				    s->parts[i].first_event)
+				s->slice_stored[k] = false;
+	}
+}
+
 static int load_slices(struct query_section *s, struct tm_error *err)
 {
 	int rc = trace_reader_curve(s->reader, &s->slices, &s->slice_count, err);
@@ -89,11 +132,18 @@ static int load_slices(struct query_section *s, struct tm_error *err)
 	s->births_before = tm_alloc_array(s->slice_count + 1, sizeof *s->births_before);
 	if (!s->births_before)
 		return tm_fail(err, -ENOMEM, "no memory for the slices of the trace");
-	return check_slices(s, err);
+	rc = check_slices(s, err);
+	if (!rc)
+		rc = find_gaps(s, err);
+	if (!rc)
+		find_undone(s);
+	return rc;
 }
 
 static void drop_slices(struct query_section *s)
 {
+	s->slice_stored = tm_free(s->slice_stored);
+	s->has_gaps = false;
 	s->slices = tm_free(s->slices);
 	s->births_before = tm_free(s->births_before);
 	s->slice_count = 0;

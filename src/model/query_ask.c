@@ -77,7 +77,7 @@ void query_answer_explain(struct text *out, const struct query_answer *answer)
 		break;
 	}
 	if (answer->unread_events)
-		text_print(out, "; %" PRIu64 " events are damaged and not counted",
+		text_print(out, "; %" PRIu64 " events are damaged or not stored, and not counted",
 			   answer->unread_events);
 	if (answer->snapped)
 		text_put(out, "; events at an edge are not stored, so it was moved to a slice's");

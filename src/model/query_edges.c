@@ -419,7 +419,7 @@ int edges_life_bucket(struct edges *edges, uint64_t block_id, uint64_t end_ns, u
 {
 	const struct query_section *s = edges->section;
 	size_t index = part_of_block(s, block_id);
-	if (index >= s->part_count)
+	if (index >= s->part_count || block_id < s->parts[0].first_block_id)
 		return -ENOENT;
 	uint64_t start_ns = s->parts[index].start_ns, last_ns = s->parts[index].end_ns;
 	uint32_t longest = model_bucket(end_ns > start_ns ? (end_ns - start_ns) / 1000 : 0);

@@ -78,9 +78,26 @@ static size_t highest_slice(const struct fast *fast, const struct climb *climb)
 	return highest;
 }
 
+/* Its events are not stored: it says how high it went and when, but not who held that. */
+static void climb_folded(struct fast *fast, size_t slice, struct climb *climb)
+{
+	const struct query_section *s = fast->section;
+	struct climb before;
+	live_at_boundary(s, slice, &before);
+	climb->peak = (struct query_peak){.bytes = s->slices[slice].max_live_bytes,
+					  .blocks = before.live_blocks,
+					  .time_ns = s->slices[slice].max_live_time_ns,
+					  .event = fast_boundary(s, slice)};
+	fast->edges->unread_events += s->slices[slice].event_count;
+}
+
 static int climb_slice(struct fast *fast, size_t slice, struct climb *climb)
 {
 	const struct query_section *s = fast->section;
+	if (s->has_gaps && !s->slice_stored[slice]) {
+		climb_folded(fast, slice, climb);
+		return 0;
+	}
 	struct climb within;
 	live_at_boundary(s, slice, &within);
 	within.begun = true;
@@ -144,6 +161,33 @@ static void take_shares(struct fast *fast)
 	}
 }
 
+/* Also where events are not stored, the shares of the run's own peak are known. */
+static int take_run_shares(struct fast *fast, const struct query_peak *peak, bool *ret_taken)
+{
+	const struct query_section *s = fast->section;
+	const struct trace_slice *last = s->slice_count ? &s->slices[s->slice_count - 1] : NULL;
+	*ret_taken = false;
+	if (!s->has_gaps || !last || peak->bytes != last->peak_bytes ||
+	    peak->time_ns != last->peak_time_ns)
+		return 0;
+	struct trace_sum *sums;
+	size_t count;
+	int rc = trace_reader_sums(s->reader, s->slice_count, &sums, &count, fast->err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count; i++) {
+		struct query_figures *f = fast_row(fast, sums[i].stack_id);
+		if (!f)
+			continue;
+		f->peak_blocks = sums[i].peak_count;
+		f->peak_bytes = sums[i].peak_bytes;
+	}
+	tm_free(sums);
+	fast->answer->peak_blocks = last->peak_blocks;
+	*ret_taken = true;
+	return fast->error;
+}
+
 /* Before R, if the range begins with the run: nothing to look at. */
 static bool from_start(const struct fast *fast, struct climb *climb)
 {
@@ -187,7 +231,7 @@ int fast_add_peak(struct fast *fast)
 {
 	struct climb climb = {0};
 	bool known = from_start(fast, &climb);
-	uint64_t known_bytes = climb.peak.bytes;
+	uint64_t known_bytes = climb.peak.bytes, unread = fast->edges->unread_events;
 	int rc = climb_range(fast, &climb, known);
 	if (rc)
 		return rc;
@@ -198,7 +242,11 @@ int fast_add_peak(struct fast *fast)
 		take_shares(fast);
 		return fast->error;
 	}
-	return add_shares(fast, climb.peak.event);
+	bool taken;
+	rc = take_run_shares(fast, &climb.peak, &taken);
+	if (taken)
+		fast->edges->unread_events = unread;
+	return rc || taken ? rc : add_shares(fast, climb.peak.event);
 }
 
 static void count_start(struct fast *fast, const struct climb *net, bool back)

@@ -58,7 +58,61 @@ static void count_unstored(const struct query_section *s, uint64_t time_ns, bool
 	}
 	model_totals(s->model, &totals);
 	*ret_events = s->stored_events;
-	*ret_births = totals.allocations;
+	*ret_births = k < s->slice_count && fast_boundary(s, k) == s->stored_events
+			      ? s->births_before[k]
+			      : totals.allocations;
+}
+
+/* Which slice has its begin before the ordinal and its end after it; false: none. */
+static bool slice_around(const struct query_section *s, uint64_t event, size_t *ret_slice)
+{
+	size_t low = 0, high = s->slice_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (fast_boundary(s, middle + 1) > event)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	*ret_slice = low;
+	return low < s->slice_count && fast_boundary(s, low) < event;
+}
+
+/*
+ * An edge within a slice of which some events are not stored moves to its begin,
+ * or with `up` to its end.
+ */
+static void snap(const struct query_section *s, bool up, struct query_range *range, uint64_t *event,
+		 uint64_t *births)
+{
+	size_t k;
+	if (!s->has_gaps || !slice_around(s, *event, &k) || s->slice_stored[k])
+		return;
+	*event = fast_boundary(s, k + up);
+	*births = s->births_before[k + up];
+	range->snapped = true;
+}
+
+/* A moment before part number `index` at which events may have been that are not stored. */
+static void count_missing(const struct query_section *s, size_t index, uint64_t time_ns, bool after,
+			  struct query_range *range, uint64_t *ret_events, uint64_t *ret_births)
+{
+	const struct section_part *before = index ? &s->parts[index - 1] : NULL;
+	uint64_t first = before ? before->first_event + before->event_count : 0, k = 0;
+	if (!s->has_gaps || s->parts[index].first_event == first)
+		return;
+	while (k < s->slice_count &&
+	       (after ? s->slices[k].end_ns <= time_ns : s->slices[k].end_ns < time_ns))
+		k++;
+	if (k == s->slice_count || s->slice_stored[k])
+		return;
+	bool begun = after ? s->slices[k].start_ns <= time_ns : s->slices[k].start_ns < time_ns;
+	k += after && begun;
+	range->snapped |= begun;
+	if (fast_boundary(s, k) > s->parts[index].first_event)
+		return;
+	*ret_events = fast_boundary(s, k);
+	*ret_births = s->births_before[k];
 }
 
 /* How many events, and births, come before `time_ns` (with `after`: up to and with it). */
@@ -74,8 +128,10 @@ static int count_before(struct edges *edges, uint64_t time_ns, bool after,
 	const struct section_part *part = &s->parts[index];
 	*ret_events = part->first_event;
 	*ret_births = part->first_block_id;
-	if (after ? part->start_ns > time_ns : part->start_ns >= time_ns)
+	if (after ? part->start_ns > time_ns : part->start_ns >= time_ns) {
+		count_missing(s, index, time_ns, after, range, ret_events, ret_births);
 		return 0;
+	}
 	const struct trace_event *events;
 	int rc = edges_events(edges, index, &events);
 	if (rc)
@@ -136,6 +192,8 @@ int range_find(struct query_section *s, struct edges *edges, uint64_t from_ns, u
 		range.end_block = range.first_block;
 	}
 	snap_start(s, &range);
+	snap(s, false, &range, &range.first_event, &range.first_block);
+	snap(s, true, &range, &range.end_event, &range.end_block);
 	*ret = range;
 	return 0;
 }

@@ -231,6 +231,18 @@ static uint64_t last_event(const struct scan *scan)
 	return scan->range->end_event;
 }
 
+/* Events up to the end of the range that are in slices alone: a filter cannot look at them. */
+static uint64_t missing_events(const struct query_section *s, uint64_t end)
+{
+	uint64_t missing = 0, next = 0;
+	for (size_t i = 0; s->has_gaps && i < s->part_count && next < end; i++) {
+		uint64_t first = s->parts[i].first_event < end ? s->parts[i].first_event : end;
+		missing += first > next ? first - next : 0;
+		next = s->parts[i].first_event + s->parts[i].event_count;
+	}
+	return missing;
+}
+
 static int run(struct scan *scan)
 {
 	struct query_section *s = scan->section;
@@ -254,7 +266,8 @@ static int run(struct scan *scan)
 		rc = walk_finish(&scan->walk);
 	scan->answer->event_blocks += counts.blocks;
 	scan->answer->skipped_blocks += counts.skipped;
-	scan->answer->unread_events += counts.damaged_events;
+	scan->answer->unread_events +=
+		counts.damaged_events + missing_events(s, scan->range->end_event);
 	return rc;
 }
 

@@ -36,6 +36,8 @@ struct query_section {
 	struct trace_slice *slices; /* facts only; none if they had to be rebuilt */
 	size_t slice_count;
 	uint64_t *births_before; /* per slice, and after the last */
+	bool has_gaps;           /* events before stored_events are missing */
+	bool *slice_stored;      /* with gaps: all its events before stored_events are there */
 	const struct trace_moment *moments;
 	size_t moment_count;
 	struct query_mark *marks;

@@ -41,6 +41,8 @@ enum fact {
 	PEAK_RSS_BYTES,
 	LOST_EVENTS,
 	EVENTS_NOT_STORED,
+	FOLDED_EVENTS,
+	EXACT_SINCE_NS,
 	FACTS,
 };
 
@@ -70,6 +72,8 @@ static const char *const names[FACTS] = {
 	[PEAK_RSS_BYTES] = "peak_rss_bytes",
 	[LOST_EVENTS] = "lost_events",
 	[EVENTS_NOT_STORED] = "events_not_stored",
+	[FOLDED_EVENTS] = "folded_events",
+	[EXACT_SINCE_NS] = "exact_since_ns",
 };
 
 static uint64_t end(const struct sql *sql)
@@ -118,6 +122,8 @@ static uint64_t figure_of(const struct sql *sql, enum fact fact)
 		[PEAK_RSS_BYTES] = totals.peak_rss_bytes,
 		[LOST_EVENTS] = last->lost_events,
 		[EVENTS_NOT_STORED] = last->events_not_stored,
+		[FOLDED_EVENTS] = last->folded_events,
+		[EXACT_SINCE_NS] = last->exact_since_ns,
 	};
 	return figures[fact];
 }

@@ -49,7 +49,8 @@ enum format_type {
 	FORMAT_SUMS = 16, /* sums over all slices before it */
 	FORMAT_CURVE = 17,   /* the facts of slices, without their rows */
 	FORMAT_MOMENTS = 18, /* marks and pauses */
-	FORMAT_TYPE_COUNT = 19,
+	FORMAT_GAP = 19,     /* room that later blocks may take; what it holds says nothing */
+	FORMAT_TYPE_COUNT = 20,
 };
 
 enum {
@@ -58,6 +59,7 @@ enum {
 	FORMAT_CONTINUES =
 		1u << 2, /* columns continue those of the journal block of this type before */
 	FORMAT_FREE_STACKS = 1u << 3, /* EVENTS: frees have a stack of their own */
+	FORMAT_MERGED = 1u << 4,      /* CURVE: each says how many slices it stands for */
 };
 
 struct format_file_header {
@@ -67,7 +69,9 @@ struct format_file_header {
 	uint64_t file_id;        /* random; seeds every checksum */
 	uint64_t checksum;       /* of the 24 bytes above */
 	uint64_t journal_offset; /* 0 = none; the only word of the file that changes */
-	uint8_t reserved[24];
+	uint8_t reuse; /* 1: blocks may lie in the room of older ones; their sequence is the order
+			*/
+	uint8_t reserved[23];
 };
 _Static_assert(sizeof(struct format_file_header) == 64, "file header layout");
 

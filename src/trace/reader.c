@@ -68,6 +68,7 @@ struct trace_reader *trace_reader_close(struct trace_reader *r)
 	for (size_t i = 0; i < READER_MEMORIES; i++)
 		decode_memory_free(atomic_load(&r->memories[i]));
 	section_done(&r->section);
+	reader_slices_done(&r->slices);
 	scan_done(&r->scan);
 	source_close(&r->source);
 	return tm_free(r);
@@ -80,11 +81,18 @@ int trace_reader_select(struct trace_reader *r, size_t section, struct tm_error 
 			       r->source.path, r->section_count, section);
 	struct section selected = {0};
 	int rc = section_init(&selected, &r->scan, (uint32_t)section, err);
-	if (rc < 0)
+	struct reader_slices slices = {0};
+	if (rc == 0)
+		rc = reader_slices_init(&slices, &selected, err);
+	if (rc < 0) {
+		section_done(&selected);
 		return rc;
+	}
 	reader_forget(r);
 	section_done(&r->section);
+	reader_slices_done(&r->slices);
 	r->section = selected;
+	r->slices = slices;
 	r->section_number = (uint32_t)section;
 	uint64_t limit = source_limit(&r->source);
 	r->stack_count = (uint32_t)section_ordinals(&selected, FORMAT_STACKS, limit) + 1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "trace/decode.h"
+#include "trace/reader_slices.h"
 #include "trace/rows.h"
 #include "trace/scan.h"
 #include "trace/section.h"
@@ -28,6 +29,7 @@ struct trace_reader {
 	struct scan scan;
 	uint32_t section_number, section_count;
 	struct section section;
+	struct reader_slices slices;
 	/* Facts of the selected section. */
 	uint32_t stack_count, thread_count; /* ids below these are in the file */
 	struct trace_meta meta;
@@ -41,5 +43,8 @@ struct trace_reader {
 /* Load what the end and the journal's references say; called when a section is selected. */
 TM_MUST_CHECK int reader_load_end(struct trace_reader *r, struct tm_error *err);
 TM_MUST_CHECK int reader_load_refs(struct trace_reader *r, struct tm_error *err);
+/* Slice number `index`, as readers count them. -EBADMSG, -ENOMEM, -ENOENT. */
+TM_MUST_CHECK int reader_slice_load(struct trace_reader *r, size_t index, struct bytes *raw,
+				    struct slices_reader *slices, struct tm_error *err);
 /* Forget all that was loaded. */
 void reader_forget(struct trace_reader *r);

@@ -38,6 +38,42 @@ int trace_reader_meta(struct trace_reader *r, const struct trace_meta **ret, str
 	return 0;
 }
 
+static int take_end(void *ctx, const struct trace_slice *slice)
+{
+	*(struct trace_slice *)ctx = *slice;
+	return 0;
+}
+
+/*
+ * Events may be folded after the section has ended, and a file that is being
+ * written has no end: which blocks of events are left tells.
+ */
+static int find_folded(struct trace_reader *r, struct tm_error *err)
+{
+	struct trace_slice last = {0};
+	uint64_t next = 0, missing = 0;
+	int rc = 0;
+	if (!r->source.reuse && !r->end.folded_events)
+		return 0;
+	if (r->slices.count)
+		rc = trace_reader_plain_slice(r, r->slices.count - 1, take_end, &last, err);
+	struct trace_event_block block = {.first_event = last.first_event + last.event_count,
+					  .start_ns = last.end_ns};
+	r->end.folded_events = block.first_event;
+	r->end.exact_since_ns = block.start_ns;
+	for (size_t i = 0; !trace_reader_event_block(r, i, &block); i++) {
+		if (i == 0) {
+			r->end.folded_events = block.first_event;
+			r->end.exact_since_ns = block.start_ns;
+		}
+		missing += block.first_event > next ? block.first_event - next : 0;
+		next = block.first_event + block.event_count;
+	}
+	uint64_t counted = last.first_event + last.event_count;
+	r->end.events_not_stored = missing + (counted > next ? counted - next : 0);
+	return rc == -EBADMSG ? 0 : rc;
+}
+
 int reader_load_end(struct trace_reader *r, struct tm_error *err)
 {
 	struct bytes raw = {0};
@@ -54,9 +90,9 @@ int reader_load_end(struct trace_reader *r, struct tm_error *err)
 	bytes_done(&raw);
 	if (rc == -EBADMSG) {
 		source_warn(&r->source, "the section's end is damaged");
-		return 0;
+		rc = 0;
 	}
-	return rc;
+	return rc ? rc : find_folded(r, err);
 }
 
 int trace_reader_end(struct trace_reader *r, const struct trace_end **ret, struct tm_error *err)
@@ -64,27 +100,6 @@ int trace_reader_end(struct trace_reader *r, const struct trace_end **ret, struc
 	(void)err;
 	*ret = &r->end;
 	return 0;
-}
-
-static int load_slice(struct trace_reader *r, size_t index, struct slices_reader *slices,
-		      struct bytes *raw, struct tm_error *err)
-{
-	const struct section_group *group = section_group(&r->section, FORMAT_SLICE, index);
-	const struct format_index_entry *entry = &r->scan.entries[r->section.members[group->first]];
-	int rc = source_load(&r->source, entry, raw, err);
-	if (rc)
-		return rc;
-	const char *wrong = slices_get(span_of(raw->data, raw->used), r->stack_count, slices);
-	if (wrong)
-		return tm_fail(err, wrong == decode_no_memory ? -ENOMEM : -EBADMSG,
-			       "'%s': the aggregates at offset %" PRIu64 " cannot be read: %s",
-			       r->source.path, entry->offset, wrong);
-	return 0;
-}
-
-size_t trace_reader_slice_count(const struct trace_reader *r)
-{
-	return section_count(&r->section, FORMAT_SLICE);
 }
 
 int trace_reader_slice_range(struct trace_reader *r, size_t first, size_t count, trace_slice_fn fn,
@@ -95,7 +110,7 @@ int trace_reader_slice_range(struct trace_reader *r, size_t first, size_t count,
 	size_t have = trace_reader_slice_count(r);
 	int rc = 0;
 	for (size_t i = first; i < have && i - first < count && rc == 0; i++) {
-		rc = load_slice(r, i, &slices, &raw, err);
+		rc = reader_slice_load(r, i, &raw, &slices, err);
 		if (rc == 0)
 			rc = fn(ctx, &slices.slice);
 	}

@@ -316,6 +316,8 @@ struct trace_end {
 	uint64_t freed_unseen, freed_older, children_not_recorded;
 	uint32_t off_reason;        /* enum wire_off_reason */
 	uint64_t events_not_stored; /* file limit or full disk: counted in the aggregates only */
+	uint64_t folded_events;     /* of these: were stored, and given up to keep the file small */
+	uint64_t exact_since_ns;    /* where there are folded ones: single events begin here */
 	uint64_t paused_births;     /* blocks allocated in pauses: not recorded */
 	uint64_t freed_paused;      /* of freed_older: frees of such blocks */
 	char note[400];             /* sentences for the user, or "" */

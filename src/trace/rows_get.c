@@ -289,6 +289,10 @@ static void set_end(struct trace_end *end, const struct field *field, struct tex
 	else if (field->tag == END_NOTE)
 		memcpy(end->note, field->text,
 		       field->length < sizeof end->note ? field->length : sizeof end->note - 1);
+	else if (field->tag == END_FOLDED)
+		end->folded_events = field->number;
+	else if (field->tag == END_EXACT_SINCE_NS)
+		end->exact_since_ns = field->number;
 	else if (field->tag == END_PAUSED_BIRTHS)
 		end->paused_births = field->number;
 	else if (field->tag == END_FREED_PAUSED)

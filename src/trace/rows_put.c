@@ -187,6 +187,10 @@ void rows_put_end(struct bytes *out, const struct trace_end *end)
 	char note[sizeof end->note + 1] = "";
 	memcpy(note, end->note, sizeof end->note);
 	put_text(out, END_NOTE, note);
+	if (end->folded_events) {
+		put_number(out, END_FOLDED, end->folded_events);
+		put_number(out, END_EXACT_SINCE_NS, end->exact_since_ns);
+	}
 	if (end->paused_births || end->freed_paused) {
 		put_number(out, END_PAUSED_BIRTHS, end->paused_births);
 		put_number(out, END_FREED_PAUSED, end->freed_paused);

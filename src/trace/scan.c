@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SCAN_SEARCH_BYTES = 65536 };
@@ -14,6 +15,10 @@ enum { SCAN_SEARCH_BYTES = 65536 };
 static int add(struct scan *scan, struct source *source, const struct format_index_entry *entry,
 	       struct tm_error *err)
 {
+	if (entry->header.type == FORMAT_GAP) {
+		scan->gap_bytes += sizeof entry->header + entry->header.stored_bytes;
+		return 0;
+	}
 	if (scan->count == scan->room) {
 		size_t room = scan->room ? scan->room * 2 : 256;
 		struct format_index_entry *entries =
@@ -36,7 +41,15 @@ static bool may_be_late(unsigned type)
 	return type == FORMAT_SYMBOLS || type == FORMAT_SOURCES;
 }
 
-/* May this block follow those found so far? Sections rise one by one. */
+/* May this block follow one of that section? Sections rise one by one. */
+static bool section_fits(uint32_t section, const struct format_block_header *header)
+{
+	return header->section == section ||
+	       (header->section < section && may_be_late(header->type)) ||
+	       (header->section == section + 1 && header->type == FORMAT_BEGIN);
+}
+
+/* May this block follow those found so far? Where room is used again, sort_out() says more. */
 static bool fits(const struct scan *scan, const struct source *source,
 		 const struct format_index_entry *entry)
 {
@@ -44,13 +57,34 @@ static bool fits(const struct scan *scan, const struct source *source,
 	    entry->header.stored_bytes > source->file_bytes - entry->offset)
 		return false;
 	if (scan->count == 0)
-		return entry->header.section == 0;
+		return entry->header.section == 0 || source->reuse;
 	const struct format_index_entry *last = &scan->entries[scan->count - 1];
-	uint32_t section = scan->section;
 	return entry->offset >= block_end(last->offset, &last->header) &&
-	       (entry->header.section == section ||
-		(entry->header.section < section && may_be_late(entry->header.type)) ||
-		(entry->header.section == section + 1 && entry->header.type == FORMAT_BEGIN));
+	       (source->reuse || section_fits(scan->section, &entry->header));
+}
+
+static int compare_sequences(const void *a, const void *b)
+{
+	const struct format_index_entry *x = a, *y = b;
+	return x->header.sequence < y->header.sequence ? -1
+						       : x->header.sequence > y->header.sequence;
+}
+
+/* Blocks that lie where older ones were: back into the order in which they were written. */
+static void sort_out(struct scan *scan)
+{
+	size_t kept = 0;
+	qsort(scan->entries, scan->count, sizeof *scan->entries, compare_sequences);
+	scan->section = 0;
+	for (size_t i = 0; i < scan->count; i++) {
+		const struct format_index_entry *entry = &scan->entries[i];
+		if (!section_fits(scan->section, &entry->header))
+			continue;
+		if (entry->header.section > scan->section)
+			scan->section = entry->header.section;
+		scan->entries[kept++] = *entry;
+	}
+	scan->count = kept;
 }
 
 /* One INDEX block's entries. */
@@ -111,6 +145,7 @@ static int read_index(struct scan *scan, struct source *source, struct tm_error 
 		source_warn(source, "the index at offset %" PRIu64 " is damaged", offset);
 		scan->count = 0;
 		scan->section = 0;
+		scan->gap_bytes = 0;
 		return 0;
 	}
 	return rc < 0 ? rc : 1;
@@ -201,7 +236,7 @@ static int hop(struct scan *scan, struct source *source, struct tm_error *err)
 		int rc = next_sealed(source, sequence, &offset, &entry, err);
 		if (rc <= 0)
 			return rc;
-		sequence = entry.header.sequence + 1;
+		sequence = source->reuse ? 0 : entry.header.sequence + 1;
 		offset = block_end(offset, &entry.header);
 		if (entry.header.type == FORMAT_INDEX || !fits(scan, source, &entry))
 			continue;
@@ -286,6 +321,8 @@ int scan_file(struct scan *scan, struct source *source, struct tm_error *err)
 	scan->finished = rc > 0;
 	if (rc == 0)
 		rc = hop(scan, source, err);
+	if (rc >= 0 && source->reuse)
+		sort_out(scan);
 	if (rc == 0)
 		rc = check_last(scan, source, err);
 	if (rc == 0 && source->journal_offset > 0)

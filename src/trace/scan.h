@@ -16,8 +16,9 @@
 struct scan {
 	struct format_index_entry *entries; /* sealed ones in order, then those of the journal */
 	size_t count, room;
-	uint32_t section; /* the highest so far */
-	bool finished;    /* the file has its index */
+	uint32_t section;   /* the highest so far */
+	uint64_t gap_bytes; /* of the file: room that is free */
+	bool finished;      /* the file has its index */
 };
 
 /* Damage is warned of, not an error. */

@@ -15,6 +15,7 @@
 #include "trace/block.h"
 #include "trace/index.h"
 #include "trace/journal.h"
+#include "trace/room.h"
 #include "trace/syncer.h"
 
 #include <errno.h>
@@ -46,10 +47,12 @@ struct sink {
 	struct journal journal;
 	bool journal_off;
 	struct syncer syncer;
+	struct room room; /* active: blocks of events are given back, and written over */
 	/* Shared. */
 	_Atomic int error; /* first error, negative errno */
 	atomic_bool events_stopped;
-	_Atomic uint64_t bytes, unstored;
+	_Atomic uint64_t bytes, unstored, folded, since_ns, covered;
+	atomic_bool wants_slice;
 };
 
 struct sink_batch *sink_batch_new(void)
@@ -97,11 +100,15 @@ static void count_unstored(struct sink *s, const struct sink_batch *batch, bool 
 	}
 }
 
+static bool is_of_events(unsigned type)
+{
+	return type == FORMAT_EVENTS || type == FORMAT_ADDRESSES || type == FORMAT_ENDS;
+}
+
 /* Pack one block behind those packed; events that would exceed the limit are left out. */
 static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part *part)
 {
-	bool events = part->header.type == FORMAT_EVENTS || part->header.type == FORMAT_ADDRESSES ||
-		      part->header.type == FORMAT_ENDS;
+	bool events = is_of_events(part->header.type);
 	if (events && atomic_load(&s->events_stopped))
 		return;
 	size_t before = s->packed.used;
@@ -171,6 +178,62 @@ static int write_sealed(struct sink *s)
 	return rc;
 }
 
+/* ---- where room is given back and used again ---- */
+
+static void tell_room(struct sink *s)
+{
+	atomic_store(&s->bytes, s->sealed_end - s->room.gap_bytes);
+	atomic_store(&s->folded, s->room.folded);
+	atomic_store(&s->since_ns, room_since(&s->room));
+	atomic_store(&s->covered, s->room.covered);
+	atomic_store(&s->wants_slice, room_wants_slice(&s->room));
+}
+
+/* The packed block goes into a gap, or to the end. 0, 1: there is no room for it; -errno. */
+static int place_part(struct sink *s, const struct sink_part *part)
+{
+	struct room *room = &s->room;
+	uint64_t bytes = s->packed.used, offset;
+	if (!room_place(room, bytes, !is_of_events(part->header.type), s->sealed_end, &offset))
+		return 1;
+	bool at_end = offset == s->sealed_end;
+	if (at_end && journal_make_way(&s->journal, offset + bytes) < 0) {
+		s->journal.start = s->journal.end = 0;
+		s->journal_off = true;
+	}
+	int rc = room_write(room, offset, s->packed.data, bytes, at_end);
+	if (rc < 0)
+		return rc;
+	if (at_end)
+		s->sealed_end += bytes;
+	if (part->header.type == FORMAT_SLICE)
+		room_cover(room, part->covers);
+	return room_note(room, &part->header, offset, bytes);
+}
+
+/* One block after the other: what is referred to is whole before. */
+static bool write_apart(struct sink *s, struct sink_batch *batch)
+{
+	int rc = 0;
+	for (size_t i = 0; i < batch->count && rc >= 0; i++) {
+		struct sink_part *part = &batch->parts[i];
+		s->packed.used = 0;
+		pack_part(s, batch, part);
+		if (s->packed.used == 0 || s->packed.failed)
+			continue;
+		rc = place_part(s, part);
+		part->packed = rc == 0;
+	}
+	if (rc >= 0)
+		rc = s->packed.failed ? -ENOMEM : room_fold(&s->room);
+	tell_room(s);
+	if (rc < 0) {
+		set_error(s, rc);
+		cut_at_sealed_end(s);
+	}
+	return rc >= 0;
+}
+
 static bool has_end(const struct sink_batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++)
@@ -185,6 +248,12 @@ static bool write_batch(struct sink *s, struct sink_batch *batch)
 	int error = sink_error(s);
 	if (error < 0 && !(may_try_again(error) && has_end(batch)))
 		return false;
+	if (s->room.active && !batch->journal) {
+		bool apart = write_apart(s, batch);
+		if (apart && batch->sync)
+			syncer_ask(&s->syncer);
+		return apart;
+	}
 	s->packed.used = 0;
 	for (size_t i = 0; i < batch->count; i++)
 		pack_part(s, batch, &batch->parts[i]);
@@ -340,6 +409,26 @@ uint64_t sink_unstored(const struct sink *s)
 	return atomic_load(&((struct sink *)s)->unstored);
 }
 
+bool sink_wants_slice(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->wants_slice);
+}
+
+uint64_t sink_covered(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->covered);
+}
+
+uint64_t sink_folded(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->folded);
+}
+
+uint64_t sink_since_ns(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->since_ns);
+}
+
 void sink_add_unstored(struct sink *s, uint64_t events)
 {
 	atomic_fetch_add(&s->unstored, events);
@@ -352,6 +441,9 @@ static int write_file_header(struct sink *s)
 	if (rc)
 		return rc;
 	block_file_header_init(&header, s->file_id);
+	header.reuse = s->room.active;
+	s->room.fd = s->fd;
+	s->room.file_id = s->file_id;
 	s->sealed_end = sizeof header;
 	atomic_store(&s->bytes, sizeof header);
 	return io_pwrite(s->fd, &header, sizeof header, 0);
@@ -382,6 +474,7 @@ static void release(struct sink *s)
 {
 	syncer_done(&s->syncer);
 	bytes_done(&s->packed);
+	room_done(&s->room);
 	ZSTD_freeCCtx(s->zstd);
 	pthread_cond_destroy(&s->filled);
 	pthread_cond_destroy(&s->drained);
@@ -413,6 +506,9 @@ int sink_open(int fd, const struct trace_writer_options *options, struct sink **
 	syncer_init(&s->syncer, fd);
 	hold(fd);
 	s->max_bytes = options->max_bytes;
+	s->room = (struct room){.active = options->retain_ns || options->retain_bytes,
+				.keep_ns = options->retain_ns,
+				.limit_bytes = options->retain_bytes};
 	s->queue_blocks = options->queue_blocks ? options->queue_blocks : SINK_QUEUE_BLOCKS;
 	init_locks(s);
 	s->zstd = ZSTD_createCCtx();

@@ -20,7 +20,8 @@ enum { SINK_BATCH_PARTS = 10 };
 struct sink_part {
 	struct format_block_header header; /* type, section, flags, summary */
 	struct bytes raw;
-	bool packed; /* for the thread: it was not left out */
+	uint64_t covers; /* SLICE: events of the section up to its end */
+	bool packed;     /* for the thread: it was not left out */
 };
 
 /* Blocks that are written together. */
@@ -61,6 +62,13 @@ int sink_error(const struct sink *s);
 bool sink_events_stopped(const struct sink *s); /* limit reached, or an error */
 uint64_t sink_bytes(const struct sink *s);
 uint64_t sink_unstored(const struct sink *s);
+/* A slice is wanted; events of the open section that the slices in the file have. */
+bool sink_wants_slice(const struct sink *s);
+uint64_t sink_covered(const struct sink *s);
+/* Events of the open section that were given back; when its single events begin (UINT64_MAX: none
+ * are left). */
+uint64_t sink_folded(const struct sink *s);
+uint64_t sink_since_ns(const struct sink *s);
 void sink_add_unstored(struct sink *s, uint64_t events);
 
 /* Waits for the thread, writes the index, closes. The sticky error. */

@@ -268,7 +268,7 @@ static void skip_varints(struct span *s, uint64_t count)
 
 /* Entries begin with the youngest births: those before first_birth are passed over. */
 static bool get_row_ends(struct span *columns, uint64_t slice_id, uint64_t first_birth,
-			 uint64_t mean, struct trace_ends_row *row)
+			 uint64_t before, uint64_t mean, struct trace_ends_row *row)
 {
 	uint64_t left = span_varint(&columns[SLICE_DEATH_COUNT]), birth = slice_id;
 	if (left > span_left(&columns[SLICE_DEATHS]))
@@ -279,7 +279,7 @@ static bool get_row_ends(struct span *columns, uint64_t slice_id, uint64_t first
 			return false;
 		birth -= step;
 		if (birth < first_birth) {
-			row->from_before = birth + 1 == first_birth;
+			row->from_before = birth >= before;
 			skip_varints(&columns[SLICE_DEATH_AGE], left - 1);
 			break;
 		}
@@ -292,8 +292,8 @@ static bool get_row_ends(struct span *columns, uint64_t slice_id, uint64_t first
 	return true;
 }
 
-const char *slices_get_ends(struct span payload, uint32_t stack_count, uint32_t slice_id,
-			    uint32_t first_birth, trace_ends_fn fn, void *ctx)
+const char *slices_get_ends(struct span payload, uint32_t stack_count,
+			    const struct slices_ends_of *which, trace_ends_fn fn, void *ctx)
 {
 	struct span columns[SLICE_COLUMNS];
 	struct trace_slice facts = {0};
@@ -303,7 +303,7 @@ const char *slices_get_ends(struct span payload, uint32_t stack_count, uint32_t 
 	slices_get_facts(&columns[SLICE_FACTS], &facts);
 	if (facts.row_count > span_left(&columns[SLICE_STACK]))
 		return "it has more rows than it can have";
-	if (facts.slice_id != slice_id)
+	if (facts.slice_id != which->slice_id)
 		return "slices are missing before it";
 	for (uint32_t i = 0; i < facts.row_count; i++) {
 		uint64_t step = span_varint(&columns[SLICE_STACK]);
@@ -314,7 +314,8 @@ const char *slices_get_ends(struct span payload, uint32_t stack_count, uint32_t 
 			.births = span_varint(&columns[SLICE_BIRTHS]),
 			.birth_bytes = span_varint(&columns[SLICE_BIRTH_BYTES])};
 		struct trace_ends_row row = {.stack_id = (uint32_t)stack_id};
-		if (!get_row_ends(columns, slice_id, first_birth, mean_bytes(&births), &row))
+		if (!get_row_ends(columns, which->slice_id, which->first_birth, which->before,
+				  mean_bytes(&births), &row))
 			return "a row is out of range";
 		if ((row.count || row.bytes || row.from_before) && fn(ctx, &row))
 			break;

@@ -29,6 +29,12 @@ struct slices_reader {
  */
 const char *slices_get(struct span payload, uint32_t stack_count, struct slices_reader *r);
 void slices_done(struct slices_reader *r);
-/* The ends of slice number `slice_id` alone: each row goes to fn as it is decoded. */
-const char *slices_get_ends(struct span payload, uint32_t stack_count, uint32_t slice_id,
-			    uint32_t first_birth, trace_ends_fn fn, void *ctx);
+/* Which ends of which slice, by the numbers in the file. */
+struct slices_ends_of {
+	uint32_t slice_id;
+	uint32_t first_birth; /* born in this one or later: counted */
+	uint32_t before;      /* born in this one or later, but before first_birth: from_before */
+};
+/* The ends of one slice alone: each row goes to fn as it is decoded. */
+const char *slices_get_ends(struct span payload, uint32_t stack_count,
+			    const struct slices_ends_of *which, trace_ends_fn fn, void *ctx);

@@ -34,6 +34,7 @@ static int open_file(struct source *s, struct tm_error *err)
 		rc = block_file_header_check(&header, s->path, err);
 	s->file_id = header.file_id;
 	s->journal_offset = header.journal_offset;
+	s->reuse = header.reuse == 1;
 	return rc;
 }
 
@@ -178,6 +179,7 @@ const char *source_type_name(unsigned type)
 		[FORMAT_SUMS] = "sums",
 		[FORMAT_CURVE] = "curves",
 		[FORMAT_SOURCES] = "source lines",
+		[FORMAT_GAP] = "room that is free",
 	};
 	return type < FORMAT_TYPE_COUNT && names[type] ? names[type] : "an unknown kind";
 }

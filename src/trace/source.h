@@ -17,6 +17,7 @@ struct source {
 	int fd;
 	char *path;
 	uint64_t file_bytes, file_id, journal_offset;
+	bool reuse; /* blocks lie in any order: their sequence counts */
 	_Atomic uint64_t bytes_read;
 	char warning[640];
 	unsigned warnings; /* how many there were */

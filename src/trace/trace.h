@@ -20,12 +20,8 @@
 struct trace_writer;
 struct trace_reader;
 
-struct trace_writer_options {
-	bool addresses;     /* store the address column */
-	uint64_t max_bytes; /* 0 = none; reached: events are no longer stored, the rest goes on */
-	uint32_t queue_blocks; /* 0 = default */
-	bool lean; /* without ENDS, SUMS and CURVE: a smaller file that is slower to ask */
-};
+/* What a writer is asked for, and how it keeps a file small. */
+#include "trace/bounds.h"
 
 /* ---- writing ---- */
 

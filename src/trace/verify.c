@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "trace/block.h"
 #include "trace/reader.h"
 
@@ -68,15 +70,35 @@ static int check_payload(struct walk *w, const struct format_index_entry *entry)
 	return rc;
 }
 
+/* Room that is free lies between blocks. */
+static int pass_gaps(struct walk *w, uint64_t to)
+{
+	struct source *source = &w->r->source;
+	int rc = 0;
+	while (source->reuse && w->end < to && rc == 0) {
+		struct format_block_header header;
+		size_t got = 0;
+		rc = source_read_some(source, &header, sizeof header, w->end, &got, w->err);
+		if (rc || got < sizeof header || header.type != FORMAT_GAP ||
+		    !block_header_valid(&header, source->file_id))
+			break;
+		w->end = block_end(w->end, &header);
+	}
+	return rc;
+}
+
 static int check_place(struct walk *w, const struct format_index_entry *entry)
 {
-	int rc = 0;
+	int rc = pass_gaps(w, entry->offset);
+	if (rc)
+		return rc;
 	if (entry->offset != w->end)
 		rc = trace_check_tell(w->check, entry->header.section, w->end,
 				      "the bytes up to %" PRIu64
 				      " are damaged: no block begins here",
 				      entry->offset);
-	else if (w->has_sequence && entry->header.sequence != w->sequence + 1)
+	else if (w->has_sequence && !w->r->source.reuse &&
+		 entry->header.sequence != w->sequence + 1)
 		rc = trace_check_tell(
 			w->check, entry->header.section, entry->offset,
 			"blocks are missing before the block of %s: number %u follows %u",
@@ -112,6 +134,9 @@ static int check_index(struct walk *w)
 			     w->err);
 	if (rc < 0)
 		return rc;
+	rc = pass_gaps(w, trailer.index_offset);
+	if (rc < 0)
+		return rc;
 	if (trailer.index_offset != w->end)
 		return trace_check_tell(
 			w->check, last, w->end,
@@ -121,16 +146,35 @@ static int check_index(struct walk *w)
 	return 0;
 }
 
+static int compare_places(const void *a, const void *b)
+{
+	const struct format_index_entry *x = a, *y = b;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* As they lie in the file. The caller frees them. */
+static struct format_index_entry *by_place(const struct scan *scan)
+{
+	struct format_index_entry *sorted = tm_alloc_array(scan->count + 1, sizeof *sorted);
+	if (sorted && scan->count) {
+		memcpy(sorted, scan->entries, scan->count * sizeof *sorted);
+		qsort(sorted, scan->count, sizeof *sorted, compare_places);
+	}
+	return sorted;
+}
+
 static int check_blocks(struct walk *w)
 {
 	const struct scan *scan = &w->r->scan;
+	struct format_index_entry *entries = by_place(scan);
 	uint64_t all = trace_reader_file_bytes(w->r);
-	int rc = 0;
+	int rc = entries ? 0 : tm_fail(w->err, -ENOMEM, "There is no memory to check the trace");
 	for (size_t i = 0; i < scan->count && rc == 0; i++) {
-		rc = check_entry(w, &scan->entries[i]);
+		rc = check_entry(w, &entries[i]);
 		if (rc == 0 && w->check->progress && i % 64 == 0)
-			rc = w->check->progress(w->check->ctx, scan->entries[i].offset, all);
+			rc = w->check->progress(w->check->ctx, entries[i].offset, all);
 	}
+	tm_free(entries);
 	return rc ? rc : check_index(w);
 }
 

@@ -15,7 +15,7 @@
 #include "trace/rows.h"
 #include "trace/sink.h"
 #include "trace/slices.h"
-#include "trace/sums.h"
+#include "trace/writer_state.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,42 +23,9 @@
 
 enum {
 	WRITER_STREAM_BYTES = 1 << 20,  /* a stream that grows beyond this is sealed */
-	WRITER_SYMBOL_BYTES = 4 << 20,  /* a block of symbols ends here */
 	WRITER_JOURNAL_BYTES = 1 << 20, /* a journal beyond this begins anew after a seal */
 	WRITER_SUMS_RATIO = 12,         /* rows of slices for one row of sums, at least */
 	WRITER_SUMS_SLICES = 4,         /* slices between sums, at least */
-};
-
-/* In the order in which they are written: what events refer to comes before them. */
-enum writer_stream {
-	WRITER_MODULES,
-	WRITER_STACKS,
-	WRITER_THREADS,
-	WRITER_MAPS,
-	WRITER_SAMPLES,
-	WRITER_MOMENTS,
-	WRITER_STREAM_COUNT,
-};
-
-struct trace_writer {
-	struct sink *sink;
-	struct encode *encode;
-	struct stream streams[WRITER_STREAM_COUNT];
-	struct stream symbols, sources; /* empty between calls */
-	struct stream refs;             /* journal only; since the last slice */
-	struct sums sums;               /* over all slices so far */
-	struct bytes curve;             /* facts of the slices since the last sums */
-	uint32_t sums_slices;           /* that the last sums had */
-	uint64_t sums_rows;             /* of slices since the last sums */
-	bool sums_off;                  /* no memory for them: readers do without */
-	bool addresses, lean, open;
-	uint32_t section; /* number of the open one, or of the next */
-	int error;        /* of the producer's half; sticky */
-	/* What the journal has of the open block of events. */
-	uint32_t journal_events;
-	uint32_t journal_from[COLUMN_COUNT];
-	bool journal_stale; /* most of it is of no use: begin anew */
-	uint64_t journal_bytes;
 };
 
 int trace_writer_open(int fd, const struct trace_writer_options *options,
@@ -96,21 +63,19 @@ int trace_writer_open(int fd, const struct trace_writer_options *options,
 	return 0;
 }
 
-/* The first error of either half. */
-static int writer_error(const struct trace_writer *w)
+int writer_error(const struct trace_writer *w)
 {
 	return w->error < 0 ? w->error : sink_error(w->sink);
 }
 
-/* May records be written now? 0, or why not. */
-static int check_open(struct trace_writer *w)
+int writer_check_open(struct trace_writer *w)
 {
 	if (!w->open && w->error == 0)
 		w->error = -EINVAL;
 	return writer_error(w);
 }
 
-static void add_stream(struct sink_batch *batch, uint32_t section, const struct stream *s,
+void writer_add_stream(struct sink_batch *batch, uint32_t section, const struct stream *s,
 		       uint32_t from[STREAM_COLUMNS])
 {
 	struct sink_part *part = sink_batch_add(batch, s->type, section);
@@ -135,7 +100,7 @@ static void add_streams(struct trace_writer *w, struct sink_batch *batch)
 		uint32_t from[STREAM_COLUMNS] = {0};
 		if (w->streams[i].count == 0)
 			continue;
-		add_stream(batch, w->section, &w->streams[i], from);
+		writer_add_stream(batch, w->section, &w->streams[i], from);
 		stream_restart(&w->streams[i]);
 	}
 }
@@ -235,6 +200,7 @@ int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 	stream_section(&w->refs);
 	encode_section(w->encode, meta->free_stacks, &w->refs);
 	forget_sums(w);
+	w->slice_end = 0;
 	w->open = true;
 	w->journal_stale = true;
 	struct sink_batch *batch = sink_batch_new();
@@ -248,7 +214,7 @@ int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 int trace_writer_stacks(struct trace_writer *w, const struct trace_stack *stacks, size_t count)
 {
 	struct stream *s = &w->streams[WRITER_STACKS];
-	int rc = check_open(w);
+	int rc = writer_check_open(w);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		if (stacks[i].parent_id > s->first_ordinal + s->count)
 			return w->error = -EINVAL;
@@ -260,7 +226,7 @@ int trace_writer_stacks(struct trace_writer *w, const struct trace_stack *stacks
 
 int trace_writer_module(struct trace_writer *w, const struct trace_module *module)
 {
-	if (check_open(w) < 0)
+	if (writer_check_open(w) < 0)
 		return writer_error(w);
 	rows_put_module(&w->streams[WRITER_MODULES], module);
 	return stream_added(w, &w->streams[WRITER_MODULES]);
@@ -268,7 +234,7 @@ int trace_writer_module(struct trace_writer *w, const struct trace_module *modul
 
 int trace_writer_thread(struct trace_writer *w, const struct trace_thread *thread)
 {
-	if (check_open(w) < 0)
+	if (writer_check_open(w) < 0)
 		return writer_error(w);
 	rows_put_thread(&w->streams[WRITER_THREADS], thread);
 	return stream_added(w, &w->streams[WRITER_THREADS]);
@@ -276,7 +242,7 @@ int trace_writer_thread(struct trace_writer *w, const struct trace_thread *threa
 
 int trace_writer_maps(struct trace_writer *w, const struct trace_map_event *events, size_t count)
 {
-	int rc = check_open(w);
+	int rc = writer_check_open(w);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		rows_put_map(&w->streams[WRITER_MAPS], &events[i]);
 		rc = stream_added(w, &w->streams[WRITER_MAPS]);
@@ -286,7 +252,7 @@ int trace_writer_maps(struct trace_writer *w, const struct trace_map_event *even
 
 int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sample)
 {
-	if (check_open(w) < 0)
+	if (writer_check_open(w) < 0)
 		return writer_error(w);
 	rows_put_sample(&w->streams[WRITER_SAMPLES], sample);
 	return stream_added(w, &w->streams[WRITER_SAMPLES]);
@@ -294,7 +260,7 @@ int trace_writer_sample(struct trace_writer *w, const struct trace_sample *sampl
 
 int trace_writer_moment(struct trace_writer *w, const struct trace_moment *moment)
 {
-	if (check_open(w) < 0)
+	if (writer_check_open(w) < 0)
 		return writer_error(w);
 	rows_put_moment(&w->streams[WRITER_MOMENTS], moment);
 	return stream_added(w, &w->streams[WRITER_MOMENTS]);
@@ -304,7 +270,7 @@ int trace_writer_events(struct trace_writer *w, const struct trace_event *events
 {
 	const struct stream *stacks = &w->streams[WRITER_STACKS];
 	uint32_t stack_end = (uint32_t)(stacks->first_ordinal + stacks->count + 1);
-	int rc = check_open(w);
+	int rc = writer_check_open(w);
 	while (count > 0 && rc == 0 && !sink_events_stopped(w->sink)) {
 		size_t taken = 0;
 		rc = w->error = encode_events(w->encode, stack_end, events, count, &taken);
@@ -319,7 +285,7 @@ int trace_writer_events(struct trace_writer *w, const struct trace_event *events
 
 int trace_writer_skip(struct trace_writer *w, uint64_t event, uint64_t block_id)
 {
-	int rc = check_open(w);
+	int rc = writer_check_open(w);
 	if (rc == 0)
 		rc = sink_put(w->sink, seal_all(w));
 	if (rc == 0)
@@ -369,7 +335,7 @@ static void count_slice(struct trace_writer *w, const struct trace_slice *slice,
 
 int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 {
-	if (check_open(w) < 0)
+	if (writer_check_open(w) < 0)
 		return writer_error(w);
 	struct sink_batch *batch = seal_streams(w);
 	if (!batch)
@@ -379,6 +345,7 @@ int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 	part->header.count = 1;
 	part->header.start_ns = slice->start_ns;
 	part->header.end_ns = slice->end_ns;
+	part->covers = w->slice_end = slice->first_event + slice->event_count;
 	slices_put(&part->raw, slice);
 	if (!part->raw.failed)
 		count_slice(w, slice, batch);
@@ -387,74 +354,13 @@ int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 	return put_payload(w, batch, part);
 }
 
-/* All that was put into the stream so far, as a block. */
-static int seal_stream(struct trace_writer *w, struct stream *s, uint32_t section)
-{
-	struct sink_batch *batch = sink_batch_new();
-	uint32_t from[STREAM_COLUMNS] = {0};
-	if (batch)
-		add_stream(batch, section, s, from);
-	stream_restart(s);
-	return sink_put(w->sink, batch);
-}
-
-/* 0 if records of that section may come, now or late. */
-static int check_section(struct trace_writer *w, uint32_t section)
-{
-	if (w->error == 0 && section >= w->section + w->open)
-		w->error = -EINVAL;
-	return writer_error(w);
-}
-
-uint32_t trace_writer_section(const struct trace_writer *w)
-{
-	return w->section;
-}
-
-int trace_writer_late_symbols(struct trace_writer *w, uint32_t section,
-			      const struct trace_symbol *symbols, size_t count)
-{
-	int rc = check_section(w, section);
-	for (size_t i = 0; i < count && rc == 0; i++) {
-		rows_put_symbol(&w->symbols, &symbols[i]);
-		if (i + 1 == count || stream_bytes(&w->symbols) > WRITER_SYMBOL_BYTES)
-			rc = seal_stream(w, &w->symbols, section);
-	}
-	return rc;
-}
-
-int trace_writer_late_sources(struct trace_writer *w, uint32_t section,
-			      const struct trace_source_line *lines, size_t count)
-{
-	int rc = check_section(w, section);
-	for (size_t i = 0; i < count && rc == 0; i++) {
-		rows_put_source(&w->sources, &lines[i]);
-		if (i + 1 == count || stream_bytes(&w->sources) > WRITER_SYMBOL_BYTES)
-			rc = seal_stream(w, &w->sources, section);
-	}
-	return rc;
-}
-
-int trace_writer_symbols(struct trace_writer *w, const struct trace_symbol *symbols, size_t count)
-{
-	int rc = check_open(w);
-	return rc < 0 ? rc : trace_writer_late_symbols(w, w->section, symbols, count);
-}
-
-int trace_writer_sources(struct trace_writer *w, const struct trace_source_line *lines,
-			 size_t count)
-{
-	int rc = check_open(w);
-	return rc < 0 ? rc : trace_writer_late_sources(w, w->section, lines, count);
-}
-
 /* What the journal does not have yet of one stream. */
 static void journal_stream(struct trace_writer *w, struct sink_batch *batch, struct stream *s)
 {
 	if (s->count == s->journal_count)
 		return;
 	bool continues = s->journal_count > 0;
-	add_stream(batch, w->section, s, s->journal_from);
+	writer_add_stream(batch, w->section, s, s->journal_from);
 	s->journal_count = s->count;
 	struct sink_part *part = &batch->parts[batch->count - 1];
 	if (continues)
@@ -523,7 +429,7 @@ int trace_writer_tick(struct trace_writer *w)
 
 int trace_writer_sync(struct trace_writer *w)
 {
-	int rc = check_open(w);
+	int rc = writer_check_open(w);
 	if (rc < 0)
 		return rc;
 	struct sink_batch *batch = seal_all(w);
@@ -537,10 +443,15 @@ void trace_writer_shrink(struct trace_writer *w)
 	sink_shrink(w->sink);
 }
 
+void trace_writer_flush(struct trace_writer *w)
+{
+	sink_drain(w->sink);
+}
+
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 {
 	if (!w->open)
-		return check_open(w);
+		return writer_check_open(w);
 	sink_put(w->sink, seal_all(w));
 	w->open = false;
 	/* Only when all is written it is known how much is not. */
@@ -548,6 +459,12 @@ int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 	struct trace_end counted = *end;
 	if (counted.events_not_stored < sink_unstored(w->sink))
 		counted.events_not_stored = sink_unstored(w->sink);
+	uint64_t folded = sink_folded(w->sink), since_ns = sink_since_ns(w->sink);
+	if (folded) {
+		counted.folded_events = folded;
+		counted.events_not_stored += folded;
+		counted.exact_since_ns = since_ns < end->duration_ns ? since_ns : end->duration_ns;
+	}
 	struct sink_batch *batch = sink_batch_new();
 	if (!batch)
 		return sink_put(w->sink, NULL);
@@ -561,6 +478,17 @@ int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 uint64_t trace_writer_bytes(const struct trace_writer *w)
 {
 	return sink_bytes(w->sink);
+}
+
+bool trace_writer_wants_slice(const struct trace_writer *w)
+{
+	/* Until the last slice is in the file it is not known what it made foldable. */
+	return sink_wants_slice(w->sink) && sink_covered(w->sink) == w->slice_end;
+}
+
+uint64_t trace_writer_folded(const struct trace_writer *w)
+{
+	return sink_folded(w->sink);
 }
 
 uint64_t trace_writer_unstored(const struct trace_writer *w)

@@ -85,6 +85,8 @@ function facts(s: Summary): Array<[string, string, boolean]> {
 		[`${count(s.lost_events)} lost`, "events that could not be recorded", s.lost_events > 0],
 		[`${unnamed < 0.05 ? "0" : unnamed.toFixed(1)} % unnamed`, "share of frames without a function's name; 'tidemark report --symbols' says which files lack names, and what to do", unnamed > 5],
 	];
+	if (s.folded_events)
+		out.push([`single blocks since ${duration(s.exact_since_ns ?? 0)}`, `${count(s.folded_events)} older events are in all figures, but no longer one by one (--retain): ranges there snap to slices, and filters on size, thread or lifetime see nothing of them`, false]);
 	if (s.source === "attach")
 		out.push([`attached ${s.start_time ? clock(Date.parse(s.start_time)) : ""}`, `The program ran before: what it had allocated by then is not known. ${count(s.freed_older)} frees were of such older blocks.`, false]);
 	else if (s.source.startsWith("import:")) out.push([`from ${visible(s.source.slice(7))}`, [`Read from another tool's file: ${visible(s.origin ?? "")}.`, s.unknown?.length ? `Not in it: ${s.unknown.join(", ")}.` : "", ...(s.facts ?? []).map(visible)].filter(Boolean).join(" "), false]);

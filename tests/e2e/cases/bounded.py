@@ -10,31 +10,41 @@ def piece_of(t, pid):
     return (control.row_of(t, pid) or {"piece": 0})["piece"]
 
 
-@case("bounded/rotate_time", "a new file after the time that was asked for; older ones go, others stay")
+@case("bounded/rotate_time", "a new file after the time that was asked for")
 def rotate_time(t):
-    program, pid = control.recorded(t, ["--rotate", "1s", "--keep", "1"])
+    program, pid = control.recorded(t, ["--rotate", "1s"])
     with program:
         program.say("early 100 10")
         program.poll(lambda: piece_of(t, pid) >= 2, "the second piece")
+        program.say("late 50 10")
+        t.equal("status", program.end(), 0)
+    control.figures(t, t.report(t.folder / "a.1.tide"), end="rotated", piece=1)
+    pieces = sorted(t.folder.glob("a.*.tide"), key=lambda path: int(path.name.split(".")[1]))
+    reports = [t.report(piece) for piece in pieces]
+    for before, report in zip(reports, reports[1:]):
+        t.equal("inherited", report["inherited_allocations"], before["unfreed_allocations"])
+    control.figures(t, reports[-1], end="exit", unfreed_allocations=150)
+
+
+@case("bounded/keep", "older files of the recording go, others stay")
+def keep(t):
+    program, pid = control.recorded(t, ["--rotate", "1h", "--keep", "2"])
+    with program:
+        program.say("early 100 10")
+        control.ctl(t, pid, "rotate")
         # A name that leads elsewhere meanwhile is not ours.
         (t.folder / "a.1.tide").rename(t.folder / "moved.tide")
         (t.folder / "a.1.tide").write_text("mine")
-        program.poll(lambda: piece_of(t, pid) >= 3, "the third piece")
-        program.poll(lambda: not (t.folder / "a.2.tide").exists(), "the second piece deleted")
-        program.say("late 50 10")
-        program.say("free early 100")
+        for _ in range(3):
+            control.ctl(t, pid, "rotate")
+        program.poll(lambda: not (t.folder / "a.3.tide").exists(), "the third piece deleted")
         t.equal("status", program.end(), 0)
     t.equal("what is not ours", (t.folder / "a.1.tide").read_text(), "mine")
-    (t.folder / "a.1.tide").unlink()
-    first = t.report(t.folder / "moved.tide")
-    control.figures(t, first, allocations=100, end="rotated", piece=1)
-    left = sorted(int(path.name.split(".")[1]) for path in t.folder.glob("a.*.tide"))
-    t.expect(1 <= len(left) <= 2 and left == list(range(left[0], left[-1] + 1)), f"left: {left}")
-    reports = [t.report(t.folder / f"a.{piece}.tide") for piece in left]
-    for before, report in zip(reports, reports[1:]):
-        t.equal("inherited", report["inherited_allocations"], before["unfreed_allocations"])
-    last = reports[-1]
-    control.figures(t, last, end="exit", unfreed_allocations=50)
+    t.expect(not (t.folder / "a.2.tide").exists(), "the second piece is there")
+    control.figures(t, t.report(t.folder / "moved.tide"), allocations=100, end="rotated", piece=1)
+    control.figures(t, t.report(t.folder / "a.4.tide"), unfreed_allocations=100, piece=4)
+    control.figures(t, t.report(t.folder / "a.5.tide"), unfreed_allocations=100, piece=5,
+                    end="exit")
 
 
 @case("bounded/rotate_size", "a new file at the size that was asked for")
@@ -58,12 +68,27 @@ def rotate_size(t):
         control.sound(t, piece)
 
 
+@case("bounded/retain", "a file within its size that says what the whole one says")
+def retain(t):
+    bounded = t.record(["big", "1"], options=["--retain", "1M"])
+    report = t.report()
+    t.expect(t.trace.stat().st_size <= 1 << 20, f"{t.trace.stat().st_size} bytes")
+    t.totals_match(report, t.ledger())
+    t.expect(report["folded_events"] > 0 and report["exact_since_ns"] > 0, "nothing was folded")
+    control.sound(t, t.trace)
+    text = t.tool("report", t.trace).out
+    t.expect("Single blocks only since" in text, text)
+    t.expect("older events are in the figures only" in bounded.err, bounded.err)
+
+
 @case("bounded/options", "what was written wrongly is named, with what to write instead")
 def options(t):
     for words, part in ((["--rotate", "10"], "neither a time nor a size"),
                         (["--rotate", "5ms"], "1s or 64K"),
                         (["--rotate", "1G", "--keep", "0"], "1 or more"),
                         (["--keep", "3"], "use both"),
+                        (["--retain", "5"], "neither a time nor a size"),
+                        (["--retain", "10K"], "1M at least"),
                         (["--rotate", "often"], "neither a time nor a size")):
         result = t.tool("run", *words, "--", "true")
         t.expect(result.status == 2 and part in result.err, f"{words}: {result.err}")

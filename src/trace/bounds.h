@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A part of trace.h, which includes it: what a writer is asked for, and how a
+ * file is kept within bounds while it is written. docs/days.md has the reasons.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct trace_writer;
+
+struct trace_writer_options {
+	bool addresses;     /* store the address column */
+	uint64_t max_bytes; /* 0 = none; reached: events are no longer stored, the rest goes on */
+	/*
+	 * Older events are folded: they stay in the slices, their blocks are written over. 0 = not;
+	 * retain_ns: single events of the last so long stay. retain_bytes: the file gets no larger,
+	 * if the rest of it is not.
+	 */
+	uint64_t retain_ns, retain_bytes;
+	uint32_t queue_blocks; /* 0 = default */
+	bool lean; /* without ENDS, SUMS and CURVE: a smaller file that is slower to ask */
+};
+
+/* Events of the section that were folded, of those that were stored. Thread-safe. */
+uint64_t trace_writer_folded(const struct trace_writer *w);
+/* Events wait for a slice before they can be folded, and room is short. Thread-safe. */
+bool trace_writer_wants_slice(const struct trace_writer *w);
+/* Waits until all that was given is in the file, or the disk takes nothing for seconds. */
+void trace_writer_flush(struct trace_writer *w);
