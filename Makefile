@@ -46,6 +46,7 @@ bench: all ## measure against the bare program and heaptrack
 	bench/analyse $(BUILD)
 	bench/import $(BUILD)
 	bench/attach $(BUILD)
+	bench/kills $(BUILD)
 	bench/sleep $(BUILD)
 	bench/page $(BUILD)
 	bench/allocators $(BUILD)

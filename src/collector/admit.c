@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,6 +24,7 @@
 
 /* With little memory for the recorder its pool is 2 MiB rather than 8. */
 enum { POOL_SMALL_BELOW = 512 << 20, POOL_SMALL_CHUNKS = 64 };
+enum { BEGIN_STEP_NS = 100 * 1000, BEGIN_STEPS = 2000 };
 enum { CHAIN_MAX = 64, COMMAND_BYTES_MAX = 4 * 1024 * 1024, COMMAND_SHOWN = 16 * 1024 };
 
 static struct session_process *find_process(struct session *session, pid_t pid)
@@ -330,15 +332,30 @@ static void learn_program(struct session_process *process)
 	process->role = starter_role_of(process->pid);
 }
 
+/*
+ * The program waits for its memory until the file says what is recorded: so a file that it has
+ * events in opens, whatever is killed when. Not for long; a disk may be slow.
+ */
+static void await_begin(const struct recording *recording, uint64_t bytes_before)
+{
+	const struct timespec moment = {.tv_nsec = BEGIN_STEP_NS};
+	for (int i = 0; i < BEGIN_STEPS && recording_written(recording) == bytes_before; i++)
+		nanosleep(&moment, NULL);
+}
+
 static int add_section(struct session *session, struct session_process *process,
 		       const struct image *image, struct shm *shm, struct tm_error *err)
 {
 	struct section *section = NULL;
+	bool is_first = !recording_section(process->recording);
+	uint64_t bytes_before = recording_written(process->recording);
 	int error = make_section(session, process, image, shm, &section, err);
 	if (!error)
 		error = recording_add(process->recording, section, err);
 	if (error && section)
 		section_free(section);
+	if (!error && is_first)
+		await_begin(process->recording, bytes_before);
 	return error;
 }
 

@@ -13,8 +13,14 @@
 #include "base/clock.h"
 
 enum {
-	TICK_NS = 30 * 1000 * 1000,
+	/*
+	 * An event is on its way to the file within 100 ms: it is seen by one pass, released by the
+	 * next, and goes to the journal at a tick. These add up to 56 ms at most; what is left is
+	 * for a machine without an idle core.
+	 */
+	TICK_NS = 20 * 1000 * 1000,
 	SLEEP_MAX_NS = 30 * 1000 * 1000,
+	SLEEP_SEEN_NS = 13 * 1000 * 1000, /* something was seen and not released */
 	SLEEP_LEAST_NS = 200 * 1000,
 	LAST_PASSES_MAX = 64, /* after the end: more come only if somebody plays with the memory */
 	STOP_GRACE_NS = 20 * 1000 * 1000,
@@ -86,6 +92,16 @@ static void make_chunks(struct section *section)
 	cursors_revoke_idle(&section->cursors);
 }
 
+static bool all_read(const struct section *section)
+{
+	for (uint32_t i = 0; i < section->cursors.followed_count; i++) {
+		const struct cursor *cursor = &section->cursors.all[section->cursors.followed[i]];
+		if (cursor->second_words)
+			return false;
+	}
+	return true;
+}
+
 /*
  * How long to sleep: while the pool would fill by a quarter at the rate of the
  * last pass; longer and longer when nothing comes. A waiter wakes us.
@@ -103,7 +119,8 @@ static uint64_t choose_sleep(struct section *section, uint64_t words, uint64_t n
 	}
 	if (sleep_ns < SLEEP_LEAST_NS)
 		sleep_ns = SLEEP_LEAST_NS;
-	return sleep_ns < SLEEP_MAX_NS ? sleep_ns : SLEEP_MAX_NS;
+	uint64_t most_ns = all_read(section) ? SLEEP_MAX_NS : SLEEP_SEEN_NS;
+	return sleep_ns < most_ns ? sleep_ns : most_ns;
 }
 
 static void sleep_until_woken(struct section *section, uint64_t sleep_ns)
@@ -137,16 +154,6 @@ static void tick_names(struct section *section)
 	for (struct section *one = section; one; one = one->before)
 		if (one->names)
 			names_tick(one->names, section->feed.writer);
-}
-
-static bool all_read(const struct section *section)
-{
-	for (uint32_t i = 0; i < section->cursors.followed_count; i++) {
-		const struct cursor *cursor = &section->cursors.all[section->cursors.followed[i]];
-		if (cursor->second_words)
-			return false;
-	}
-	return true;
 }
 
 void section_drain(struct section *section)

@@ -6,7 +6,7 @@
 enum {
 	WELL_PERCENT = 85,   /* below this the levels count anew */
 	OWN_PERCENT = 85,    /* of --max-memory: from here on something is given up */
-	SHARE_WORTH = 10,    /* of a group's limit, in percent: worth exactness */
+	SHARE_WORTH = 25,    /* of a group's limit, in percent: worth exactness */
 	SETTLE_MS = 200,     /* for a step to show its effect */
 	HITS_MS = 10 * 1000, /* between snapshots because the limit was met again */
 	IDLE_MS = 1000,      /* between looks without any limit */
@@ -58,6 +58,7 @@ static void judge_own(struct pressure *p, const struct pressure_look *look,
 		return;
 	p->shrink_ns = look->now_ns;
 	ret->shrink = true;
+	ret->over = over;
 	ret->deep = by_limit || beyond(look->own_bytes, group->limit_bytes, SHARE_WORTH);
 }
 

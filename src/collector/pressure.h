@@ -29,6 +29,7 @@ struct pressure_look {
 struct pressure_verdict {
 	bool snapshot;
 	bool shrink, deep;
+	bool over;         /* --max-memory is reached: the next step need not wait for growth */
 	uint64_t again_ns; /* look again after so long */
 };
 

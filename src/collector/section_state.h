@@ -29,7 +29,7 @@ struct section_shrink {
 	unsigned step;            /* of the ladder: the next */
 	bool paused;              /* new blocks are not recorded */
 	uint64_t blocks_at_pause; /* that lived then */
-	uint64_t bytes_at_pause;  /* that the recorder had */
+	uint64_t bytes_then;      /* that the recorder had when it last gave something up */
 	uint64_t checked_bytes;   /* of the model, when it was last looked at */
 };
 

@@ -88,12 +88,12 @@ static void give_up_exactness(struct section *section, const struct pressure_loo
 	struct section_shrink *shrink = &section->shrink;
 	struct model_totals totals;
 	/* Places of blocks that have ended are used again, but stay ours: only growth counts. */
-	if (look->own_bytes < shrink->bytes_at_pause + GROWTH_BYTES ||
+	if (look->own_bytes < shrink->bytes_then + GROWTH_BYTES ||
 	    section_state(section) != WIRE_RECORD)
 		return;
 	model_totals(section->feed.model, &totals);
 	shrink->paused = true;
-	shrink->bytes_at_pause = look->own_bytes;
+	shrink->bytes_then = look->own_bytes;
 	shrink->blocks_at_pause = totals.live_blocks;
 	section->feed.paused.count_only = true;
 	section_set_state(section, WIRE_PAUSED);
@@ -102,16 +102,18 @@ static void give_up_exactness(struct section *section, const struct pressure_loo
 
 static void give_up(struct section *section, const struct watch_note *note)
 {
+	const struct pressure_look *look = &note->look;
 	struct section_shrink *shrink = &section->shrink;
 	while (shrink->step < LADDER_STEPS) {
 		const struct step *step = &ladder[shrink->step++];
 		if (step->take(section)) {
-			say(section, &note->look, step->words);
+			shrink->bytes_then = note->verdict.over ? 0 : look->own_bytes;
+			say(section, look, step->words);
 			return;
 		}
 	}
 	if (note->verdict.deep)
-		give_up_exactness(section, &note->look);
+		give_up_exactness(section, look);
 }
 
 /* What is in the pool, as blocks that live: it comes though new blocks are no longer recorded. */
@@ -128,7 +130,8 @@ void section_check_memory(struct section *section)
 	if (!most || held < shrink->checked_bytes + GROWTH_BYTES)
 		return;
 	shrink->checked_bytes = held;
-	struct watch_note note = {.verdict.deep = true, .look.now_ns = clock_steady_ns()};
+	struct watch_note note = {.verdict = {.deep = true, .over = true},
+				  .look.now_ns = clock_steady_ns()};
 	uint64_t margin = pool_bytes(section) < most / 3 ? pool_bytes(section) : most / 3;
 	for (unsigned i = 0; i <= LADDER_STEPS; i++) {
 		note.look.own_bytes = procfs_held_bytes(getpid());

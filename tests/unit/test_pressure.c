@@ -111,7 +111,9 @@ static void shrinks_for_the_group(void)
 	CHECK(!own_at(&p, 1000, 20, 890).shrink);
 	struct pressure_verdict verdict = own_at(&p, 2000, 20, 910);
 	CHECK(verdict.shrink && !verdict.deep);
-	verdict = own_at(&p, 3000, 150, 910);
+	verdict = own_at(&p, 2600, 240, 910);
+	CHECK(verdict.shrink && !verdict.deep);
+	verdict = own_at(&p, 3000, 260, 910);
 	CHECK(verdict.shrink && verdict.deep);
 }
 

@@ -2,9 +2,13 @@
 """Short of memory, failing disks, clocks that are set, suspended processes: nothing is lost."""
 import json
 import os
+import pathlib
+import shutil
 import signal
+import subprocess
+import sys
 
-from harness import case
+from harness import case, run_program
 from watch import Watch, children, kill, state
 
 MIB = 1 << 20
@@ -238,3 +242,49 @@ def group_shrinks(t):
     report = t.report(None, "--by", "function", "--stacks")
     t.nothing_lost(report)
     t.figures_match(report, t.ledger())
+
+
+@case("kills/random", "a kill at a bad moment loses events, or leaves a file that does not open", 300)
+def kills(t):
+    script = pathlib.Path(__file__).resolve().parents[3] / "bench/kills"
+    count = "200" if t.long else "16"
+    # A case that runs beside others: time in line for a core is not the recorder's.
+    result = run_program([sys.executable, script, t.build, "--busy", "--count", count],
+                         t.environment(), t.folder, t.seconds)
+    t.equal("exit status", result.status, 0)
+    t.expect(result.status == 0, result.out[-1500:] + result.err[-500:])
+
+
+@case("output/copied", "a file that is copied while it is written does not open", 120)
+def copied(t):
+    copies = []
+    command = [t.tidemark, "run", "-o", t.trace, "--", t.target("threads"), "race"]
+    with Watch(t.start(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL), t.seconds) as watch:
+        watch.poll(lambda: t.trace.exists() and t.trace.stat().st_size > 4096, "a file")
+        while watch.process.poll() is None and len(copies) < 25:
+            copies.append(t.folder / f"copy{len(copies)}.tide")
+            shutil.copyfile(t.trace, copies[-1])
+            watch.left()
+        t.equal("exit status", watch.ended(), 0)
+    whole, before = t.report(), 0
+    t.expect(copies, "it ended before a copy could be made")
+    for copy in copies:
+        report = t.report(copy)
+        t.expect(before <= report["allocations"] <= whole["allocations"],
+                 f"{copy.name}: {report['allocations']} allocations, after {before}")
+        t.expect(report["end"] in ("collector_lost", "exit"), f"{copy.name}: {report['end']}")
+        before = report["allocations"]
+
+
+@case("memory/busy_cores", "a program that takes all cores starves the recorder", 120)
+def busy_cores(t):
+    hogs = [t.start([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        t.compare(["threads", "churn"], whole=False, stacks=False)
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+            for stream in (hog.stdin, hog.stdout, hog.stderr):
+                stream.close()
