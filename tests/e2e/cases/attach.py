@@ -2,123 +2,17 @@
 """Going into a running process and leaving it: nothing about it may change."""
 import ctypes
 import os
-import pathlib
-import re
 import shutil
 import signal
 import stat
 import subprocess
 
+from attaching import Attachee, Recorder, cycles, kernel_state, thread_state
 from harness import Skip, case, start_program
-from watch import Watch, state
+from watch import state
 
 WAITING = ["epoll_wait", "sigtimedwait", "semtimedop", "recv", "nanosleep", "poll", "select",
            "read"]
-
-
-class Attachee:
-    """The target program, at work."""
-    def __init__(self, t, *mode, program="attachee", **how):
-        self.t = t
-        self.watch = Watch(start_program([t.target(program), *mode], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                         cwd=t.folder, start_new_session=True, **how), t.seconds)
-        self.pid = self.watch.process.pid
-        self.watch.wait_for("ready\n")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.watch.__exit__()
-
-    def task(self):
-        """A live thread's folder: the first thread may be a zombie."""
-        tasks = sorted(pathlib.Path(f"/proc/{self.pid}/task").iterdir(), reverse=True)
-        return tasks[0]
-
-    def code(self):
-        """The bytes of all its code that comes from files, by place."""
-        found = {}
-        with open(self.task() / "mem", "rb", 0) as memory:
-            for line in (self.task() / "maps").read_text().splitlines():
-                start, end = (int(one, 16) for one in line.split()[0].split("-"))
-                if "x" in line.split()[1] and "/" in line:
-                    memory.seek(start)
-                    found[start] = memory.read(end - start)
-        return found
-
-    def descriptors(self):
-        return sorted(os.listdir(self.task() / "fd"))
-
-    def told(self):
-        """What it prints of itself."""
-        self.watch.send(b"s")
-        return self.watch.read_until("end of state\n")
-
-    def finish(self, **wanted):
-        """Ends it. It must have found nothing wrong."""
-        self.watch.send(b"x")
-        self.watch.wait_for("bad=")
-        line = "bad=" + self.watch.read_until("\n")
-        self.t.equal("exit status of the program", self.watch.ended(), 0)
-        figures = {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}
-        for key, value in dict(wanted, bad=0).items():
-            self.t.equal(key, figures[key], value)
-        return figures
-
-
-class Recorder:
-    """tidemark attach, at work."""
-    def __init__(self, t, pid, *options, trace=None):
-        self.t, self.trace = t, trace or t.trace
-        command = [t.tidemark, "attach", "-f", "-o", self.trace, *options, str(pid)]
-        self.watch = Watch(start_program(command, stdin=subprocess.DEVNULL,
-                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                         env=t.environment(), cwd=t.folder,
-                                         start_new_session=True), t.seconds)
-        self.watch.wait_for("recording to")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.watch.__exit__()
-
-    def saw(self, least=200):
-        """Waits for that many allocations in the file."""
-        def enough():
-            result = self.t.tool("report", self.trace, "--json")
-            found = re.search(r'"allocations": ?(\d+)', result.out)
-            return found and int(found.group(1)) >= least
-        self.watch.poll(enough, "allocations in the trace")
-
-    def stop(self, number=signal.SIGINT):
-        os.kill(self.watch.process.pid, number)
-        self.ended()
-
-    def ended(self):
-        self.t.equal("exit status of tidemark", self.watch.ended(), 0)
-
-    def check(self, end="detached"):
-        report = self.t.report(self.trace)
-        self.t.equal("end", report["end"], end)
-        self.t.equal("source", report["source"], "attach")
-        self.t.equal("lost_events", report["lost_events"], 0)
-        verdict = self.t.tool("verify", self.trace)
-        self.t.equal(f"verify says {verdict.out[-300:]} {verdict.err[-300:]}", verdict.status, 0)
-        return report
-
-
-def cycles(t, attachee, count):
-    """Goes in and out that many times, without a collector."""
-    command = [t.build / "tests/e2e/attach_cycles", t.build / "libtidemark.so", attachee.pid,
-               count, 500]
-    watch = Watch(start_program(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT), t.seconds)
-    with watch:
-        said = watch.read_until("end of cycles")
-        t.equal(f"{said}: attach_cycles", watch.ended(), 0)
 
 
 @case("attach/record", "attaching changes a program, or records it wrongly")
@@ -180,125 +74,6 @@ def target_ends(t):
         it.finish()
 
 
-def guards_of(pid):
-    """The processes of tidemark's that trace for the tidemark with this pid."""
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text()
-        except OSError:
-            continue
-        if "(tm-guard)" in fields and fields.rpartition(")")[2].split()[1] == str(pid):
-            found.append(int(folder.name))
-    return found
-
-
-@case("attach/killed", "killing tidemark harms the program, or what it left stays for good")
-def killed(t):
-    with Attachee(t, "stress", "2") as it:
-        code = it.code()
-        with Recorder(t, it.pid) as tool:
-            tool.saw()
-            os.kill(tool.watch.process.pid, signal.SIGKILL)
-            tool.watch.ended()
-        # Its tracer outlives it, leaves the process, and ends.
-        it.watch.poll(lambda: it.code() == code, "the code as it was")
-        result = t.tool("detach", str(it.pid))
-        t.expect("not attached" in result.err, f"detach says {result.err!r}")
-        for clear in ("detach", "attach"):
-            with Recorder(t, it.pid) as tool:
-                tool.saw()
-                for victim in [*guards_of(tool.watch.process.pid), tool.watch.process.pid]:
-                    os.kill(victim, signal.SIGKILL)
-                tool.watch.ended()
-            t.expect(it.code() != code, "the code was restored by nobody")
-            if clear == "detach":
-                result = t.tool("detach", str(it.pid))
-                t.equal(f"detach says {result.err}", result.status, 0)
-            else:
-                with Recorder(t, it.pid) as tool:
-                    tool.saw()
-                    tool.stop()
-                    tool.check()
-            t.expect(it.code() == code, f"the code is not as it was after {clear}")
-        with Recorder(t, it.pid) as tool:  # without its tracer it can still leave
-            tool.saw()
-            for victim in guards_of(tool.watch.process.pid):
-                os.kill(victim, signal.SIGKILL)
-            tool.stop()
-            tool.check()
-        t.expect(it.code() == code, "the code is not as it was without its tracer")
-        it.finish()
-
-
-# In the order in which they are reached, when a process is entered for the first time.
-STEPS = ["seized", "borrowed", "sent", "calling", "in-call", "called", "calling-back",
-         "called-back", "written", "starting", "serving", "opened", "filled", "islands", "begun",
-         "returning", "returned", "entered", "noted", "stopped", "moved", "patching", "patched",
-         "released", "stopped-again", "restoring", "restored", "left"]
-# Where a thread is not where it was: the tracer itself may be killed there, too.
-AWAY = ["sent", "in-call", "called", "calling-back", "serving", "begun", "moved", "patching",
-        "restoring"]
-
-
-def kill_at(t, victim, step):
-    """Kills tidemark there; the program must not notice, and can be entered again."""
-    with Attachee(t, "storm") as it:
-        code, descriptors = it.code(), it.descriptors()
-        threads = sorted(os.listdir(f"/proc/{it.pid}/task"))
-        kept = {one: masks(it.pid, one) for one in threads}
-        command = [t.build / "tests/e2e/attach_cycles", t.build / "libtidemark.so", str(it.pid),
-                   "1", "500"]
-        result = subprocess.run([str(one) for one in command], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env=dict(t.environment(), TIDEMARK_TEST_KILL=f"{victim}:{step}"),
-                                timeout=t.seconds)
-        if victim == "recorder":
-            t.equal(f"{step}: how it ended ({result.stdout})", result.returncode, -signal.SIGKILL)
-            it.watch.poll(lambda: it.code() == code, f"{step}: the code as it was")
-        else:
-            t.expect("was killed" in result.stdout, f"{step}: it says {result.stdout!r}")
-        it.watch.poll(lambda: {one: masks(it.pid, one) for one in threads} == kept,
-                      f"{step}: the signal masks as they were")
-        cycles(t, it, 1)
-        t.expect(it.code() == code, f"{victim}:{step}: the code is not as it was")
-        t.equal(f"{step}: descriptors", it.descriptors(), descriptors)
-        it.finish()
-
-
-@case("attach/target-killed", "tidemark hangs when the program dies while it is being entered",
-      seconds=600)
-def target_killed(t):
-    for step in STEPS if t.long else AWAY:
-        with Attachee(t, "stress", "2") as it:
-            result = subprocess.run(
-                [str(one) for one in (t.build / "tests/e2e/attach_cycles",
-                                      t.build / "libtidemark.so", it.pid, 1, 500)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, timeout=t.seconds,
-                env=dict(t.environment(), TIDEMARK_TEST_KILL=f"target:{step}"))
-            t.expect(result.returncode in (0, 1), f"{step}: it ended with {result.returncode}")
-            t.equal(f"{step}: end of the program", it.watch.ended(), 128 + signal.SIGKILL)
-
-
-def masks(pid, tid):
-    return [line for line in kernel_state(pid, tid) if line.startswith(("SigB", "Tracer"))]
-
-
-@case("attach/killed-inside", "killing tidemark while it goes in or out harms the program",
-      seconds=600)
-def killed_inside(t):
-    for step in STEPS:
-        kill_at(t, "recorder", step)
-
-
-@case("attach/tracer-killed", "killing all of tidemark while it goes in or out harms the program",
-      seconds=600)
-def tracer_killed(t):
-    for step in STEPS if t.long else AWAY:
-        kill_at(t, "tracer", step)
-
-
 @case("attach/twice", "two tidemarks in one process get into each other's way")
 def twice(t):
     with Attachee(t, "stress", "1") as it:
@@ -328,13 +103,6 @@ def same_state(t):
         for one in threads:
             t.equal(f"thread {one}", kernel_state(it.pid, one), kept[one])
         it.finish()
-
-
-def kernel_state(pid, tid):
-    text = pathlib.Path(f"/proc/{pid}/task/{tid}/status").read_text()
-    return [line for line in text.splitlines()
-            if line.startswith(("SigP", "SigB", "SigI", "SigC", "Shd", "Cap", "Seccomp", "NoNew",
-                                "TracerPid"))]
 
 
 @case("attach/growth", "every attaching leaves mappings or descriptors behind")
@@ -404,14 +172,6 @@ def vfork(t):
         figures = it.finish()
         t.expect(figures["gap_us"] < 2000000,
                  f"a thread stood still for {figures['gap_us']} us")
-
-
-def thread_state(pid, tid):
-    try:
-        text = pathlib.Path(f"/proc/{pid}/task/{tid}/stat").read_text()
-    except OSError:
-        return ""
-    return text.rpartition(")")[2].split()[0]
 
 
 @case("attach/stopped", "a program that was stopped runs on, or cannot be attached to")
