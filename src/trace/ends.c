@@ -7,7 +7,7 @@
 #include "trace/decode.h"
 
 enum { ENDS_BLOCK, ENDS_STACK, ENDS_SIZE, ENDS_TEMPORARY, ENDS_COLUMNS };
-enum { FIRST_ROOM = 1024, FIRST_LOCALS = 64 };
+enum { FIRST_ROOM = 1024 };
 
 /* Stacks that occurred in this block, by number. */
 struct local {
@@ -15,13 +15,11 @@ struct local {
 	uint64_t size_bytes; /* of its last row */
 };
 
-/* Mostly few: they start small, because zeroing what is not used would cost more than all else. */
 struct locals {
 	struct local *list;
-	uint32_t count, room;
+	uint32_t count;
 	uint32_t *index; /* hash of the stack_id -> number + 1 */
 	size_t index_mask;
-	bool failed; /* no memory */
 };
 
 void ends_done(struct ends *ends)
@@ -41,38 +39,16 @@ void ends_grow(struct ends *ends)
 	ends->room = room;
 }
 
-static bool grow_list(struct locals *locals)
+static bool locals_init(struct locals *locals, size_t rows, bool index)
 {
-	uint32_t room = locals->room ? 2 * locals->room : FIRST_LOCALS;
-	struct local *list = tm_grow_array(locals->list, room, sizeof *list);
-	locals->failed |= !list;
-	if (!list)
-		return false;
-	locals->list = list;
-	locals->room = room;
-	return true;
-}
-
-static size_t find_slot(const struct locals *locals, uint32_t stack_id)
-{
-	size_t at = hash_u64(stack_id) & locals->index_mask;
-	while (locals->index[at] && locals->list[locals->index[at] - 1].stack_id != stack_id)
-		at = (at + 1) & locals->index_mask;
-	return at;
-}
-
-/* As long as the list has room, half of the index is free. */
-static bool grow_index(struct locals *locals)
-{
-	tm_free(locals->index);
-	locals->index = tm_alloc_array((size_t)2 * locals->room, sizeof *locals->index);
-	locals->failed |= !locals->index;
-	if (!locals->index)
-		return false;
-	locals->index_mask = (size_t)2 * locals->room - 1;
-	for (uint32_t i = 0; i < locals->count; i++)
-		locals->index[find_slot(locals, locals->list[i].stack_id)] = i + 1;
-	return true;
+	size_t room = 16;
+	while (index && room < 2 * rows)
+		room *= 2;
+	*locals = (struct locals){.index_mask = room - 1};
+	locals->list = tm_alloc_array(rows + 1, sizeof *locals->list);
+	if (index)
+		locals->index = tm_alloc_array(room, sizeof *locals->index);
+	return locals->list && (!index || locals->index);
 }
 
 static void locals_done(struct locals *locals)
@@ -84,13 +60,12 @@ static void locals_done(struct locals *locals)
 /* The number of a stack, a new one if needed: then it is the count before. */
 static uint32_t locals_number(struct locals *locals, uint32_t stack_id)
 {
-	size_t at = find_slot(locals, stack_id);
-	if (locals->index[at])
-		return locals->index[at] - 1;
-	if (locals->count == locals->room) {
-		if (!grow_list(locals) || !grow_index(locals))
-			return 0;
-		at = find_slot(locals, stack_id);
+	size_t at = hash_u64(stack_id) & locals->index_mask;
+	while (locals->index[at]) {
+		uint32_t number = locals->index[at] - 1;
+		if (locals->list[number].stack_id == stack_id)
+			return number;
+		at = (at + 1) & locals->index_mask;
 	}
 	locals->list[locals->count] = (struct local){.stack_id = stack_id};
 	locals->index[at] = locals->count + 1;
@@ -114,7 +89,7 @@ static void put_rows(struct bytes *columns, struct locals *locals, const struct 
 		     uint64_t last_block)
 {
 	uint64_t last_temporary = 0;
-	for (size_t i = 0; i < ends->count && !locals->failed; i++) {
+	for (size_t i = 0; i < ends->count; i++) {
 		const struct trace_old_end *row = &ends->rows[i];
 		uint32_t number;
 		bytes_put_signed(&columns[ENDS_BLOCK], (int64_t)(row->block_id - last_block));
@@ -151,14 +126,14 @@ void ends_put(struct bytes *out, const struct ends *ends, uint32_t stack_count,
 {
 	struct bytes columns[ENDS_COLUMNS] = {0};
 	struct span spans[ENDS_COLUMNS];
-	struct locals locals = {0};
-	bool good = grow_list(&locals) && grow_index(&locals);
+	struct locals locals;
+	bool good = locals_init(&locals, ends->count, true);
 	for (size_t i = 0; i < ends->count && good; i++)
 		good = ends->rows[i].stack_id < stack_count;
 	summarise(ends, header);
 	if (good)
 		put_rows(columns, &locals, ends, header->first_block_id);
-	out->failed |= !good || locals.failed;
+	out->failed |= !good;
 	for (int i = 0; i < ENDS_COLUMNS; i++) {
 		spans[i] = span_of(columns[i].data, columns[i].used);
 		out->failed |= columns[i].failed;
@@ -180,8 +155,6 @@ static const char *get_stack(struct span *column, struct locals *locals, uint32_
 		if (__builtin_add_overflow(stack_id, span_signed(column), &stack_id) ||
 		    stack_id < 0 || stack_id >= stack_count)
 			return "a stack is not in the file";
-		if (locals->count == locals->room && !grow_list(locals))
-			return decode_no_memory;
 		locals->list[locals->count++] = (struct local){.stack_id = (uint32_t)stack_id};
 	}
 	*ret = &locals->list[number];
@@ -225,11 +198,15 @@ const char *ends_get(struct span payload, const struct format_block_header *head
 		     uint32_t stack_count, struct trace_old_end *rows)
 {
 	struct span columns[ENDS_COLUMNS];
-	struct locals locals = {0};
+	struct locals locals;
 	if (!container_get(payload, columns, ENDS_COLUMNS))
 		return "its columns do not fit";
 	if (header->count > span_left(&columns[ENDS_BLOCK]))
 		return "it has more rows than it can have";
+	if (!locals_init(&locals, header->count, false)) {
+		locals_done(&locals);
+		return decode_no_memory;
+	}
 	const char *wrong = get_rows(columns, header, stack_count, &locals, rows);
 	if (!wrong)
 		wrong = get_temporary(&columns[ENDS_TEMPORARY], header->count, rows);

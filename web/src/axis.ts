@@ -2,12 +2,13 @@
 // Scales and their labels.
 import { bytes, count, duration } from "./format";
 
-/** Steps of 1, 2 or 5 so that about `wanted` fit into [0, max]. */
+/** Steps of 1, 2 or 5 so that about `wanted` fit into [0, max], and one above 0 at least. */
 export function steps(max: number, wanted: number): number[] {
 	if (!(max > 0)) return [0];
 	const raw = max / Math.max(1, wanted);
 	const power = Math.pow(10, Math.floor(Math.log10(raw)));
-	const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? raw;
+	const sizes = [1, 2, 5, 10].map((m) => m * power);
+	const step = sizes.find((s) => s >= raw && s <= max) ?? sizes.filter((s) => s <= max).pop() ?? raw;
 	const out: number[] = [];
 	for (let v = 0; v <= max * 1.0001; v += step) out.push(v);
 	return out;

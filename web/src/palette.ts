@@ -19,7 +19,7 @@ function hash(text: string): number {
 
 export function frameColor(frame: Frame): string {
 	const owner = frame.package || frame.module || "";
-	const key = frame.kind + " " + owner + " " + (frame.kind === "application" ? (frame.function ?? "") : "");
+	const key = frame.kind + " " + owner + " " + (frame.function ?? "");
 	let found = cache.get(key);
 	if (!found) {
 		found = make(frame, owner);
@@ -30,7 +30,7 @@ export function frameColor(frame: Frame): string {
 
 function make(frame: Frame, owner: string): string {
 	const hue = hash(owner) % 360;
-	const shade = hash(frame.function ?? "") % 9;
+	const shade = hash(frame.function ?? "") % 9, tint = 170 + (hash("tint " + (frame.function ?? "")) % 90);
 	switch (frame.kind) {
 		case "application":
 			return isDark ? `hsl(${hue} 48% ${36 + shade}%)` : `hsl(${hue} 68% ${74 + shade}%)`;
@@ -41,7 +41,8 @@ function make(frame: Frame, owner: string): string {
 		case "unknown":
 			return isDark ? "#4a4438" : "#efe8d8";
 		default:
-			return isDark ? `hsl(210 6% ${30 + shade / 2}%)` : `hsl(210 10% ${84 + shade / 2}%)`;
+			/* Grey, with just enough of a hue to tell neighbours apart. */
+			return isDark ? `hsl(${tint} 9% ${29 + shade}%)` : `hsl(${tint} 14% ${82 + shade}%)`;
 	}
 }
 

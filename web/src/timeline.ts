@@ -162,7 +162,7 @@ export class TimelineStrip {
 		pen.font = "10px system-ui, sans-serif";
 		pen.textAlign = "right";
 		pen.textBaseline = "middle";
-		pen.fillText(count(most) + "/s", box.left - 6, bottom - high + 4);
+		pen.fillText(count(most) + "/s", box.left - 6, bottom - high / 2 + 2);
 	}
 
 	/** Pauses as bands, marks and changes of mode as lines with a diamond. */
@@ -220,11 +220,16 @@ export class TimelineStrip {
 		pen.fill();
 		pen.font = "11px system-ui, sans-serif";
 		const text = `peak ${bytes(s.peak_bytes)}`, wide = pen.measureText(text).width;
-		const left = x + 8 + wide < box.width - 4 ? x + 8 : x - 8 - wide, top = Math.max(box.top + 7, y);
-		pen.fillStyle = color("back");
-		pen.globalAlpha = 0.75;
-		pen.fillRect(left - 2, top - 7, wide + 4, 14);
-		pen.globalAlpha = 1;
+		/* Above the curve where there is room; else before it, since it was lower until then. */
+		const above = y >= 17 && !this.marks.length;
+		const beside = x - 8 - wide > box.left ? x - 8 - wide : x + 8;
+		const left = above ? Math.max(box.left, Math.min(box.width - wide - 4, x - wide / 2)) : beside, top = above ? y - 11 : Math.max(box.top + 7, y);
+		if (!above) {
+			pen.fillStyle = color("back");
+			pen.globalAlpha = 0.75;
+			pen.fillRect(left - 2, top - 7, wide + 4, 14);
+			pen.globalAlpha = 1;
+		}
 		pen.fillStyle = color("text");
 		pen.textAlign = "left";
 		pen.textBaseline = "middle";

@@ -83,6 +83,12 @@ export function place(frame: { file: string | null; line: number | null }): stri
 	return frame.file ? visible(`${frame.file}${frame.line ? ":" + frame.line : ""}`) : "";
 }
 
+/** The last parts of it, for a line that has no room. */
+export function shortPlace(frame: { file: string | null; line: number | null }): string {
+	const parts = place(frame).split("/");
+	return parts.length > 3 ? parts.slice(-2).join("/") : parts.join("/");
+}
+
 /** What a tip says about a figure: value, exact value, share, average. */
 export function figureLines(of: number, whole: number, blocks?: number, sum?: number): Child[] {
 	const lines: Child[] = [h("div", {}, h("b", {}, value(of)), ` · ${percent(of, whole)} `, h("span", { class: "muted" }, exactValue(of)))];

@@ -51,7 +51,7 @@ export class Functions implements View {
 			onKey: (key, row) => key === "p" && !!row.function && (go({ view: "flame", pivot: row.function, fn: row.function, path: "" }), true),
 			columns: [
 				{ key: "figure", title: "inclusive", help: costTitle(), number: true, width: "10.5em", sortable: true, raw: (r) => r.inclusive![order] ?? 0, share: (r) => (r.inclusive![order] ?? 0) / (whole || 1),
-					cell: (r) => h("span", { title: exactValue(r.inclusive![order]!) }, `${value(r.inclusive![order]!)}  ${percent(r.inclusive![order]!, whole)}`) },
+					cell: (r) => h("span", { title: exactValue(r.inclusive![order]!) }, value(r.inclusive![order]!), h("span", { class: "muted share" }, percent(r.inclusive![order]!, whole))) },
 				{ key: "self", wide: true, title: "self", number: true, width: "8em", sortable: true, raw: (r) => r.self![order] ?? 0, help: "what it asked for itself", cell: (r) => (r.self![order] ? value(r.self![order]!) : "") },
 				{ key: "blocks", wide: true, title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em", raw: (r) => r.inclusive![state.cost === "bytes" ? pair.blocks : pair.bytes] ?? 0,
 					cell: (r) => (state.cost === "bytes" ? count(r.inclusive![pair.blocks]!) : bytes(r.inclusive![pair.bytes]!)) },
@@ -100,7 +100,7 @@ export class Functions implements View {
 						if (byLine && row.file) openSource(row.file, row.line);
 						else if (row.function) go({ fn: row.function });
 					} },
-					bar, h("span", { class: "top-name" }, text), h("span", { class: "top-value" }, value(row[order]!), h("span", { class: "muted" }, " " + percent(row[order]!, whole)))), () => rowTip(text, row, whole, order));
+					bar, h("span", { class: "top-name" }, text), h("span", { class: "top-value" }, value(row[order]!), h("span", { class: "muted share" }, percent(row[order]!, whole)))), () => rowTip(text, row, whole, order));
 			}));
 		clear(this.detail,
 			h("h2", {}, visible(state.fn)),

@@ -36,7 +36,7 @@ export class Modules implements View {
 			onSelect: (row) => row.module && go({ view: "flame", filter: addTerm(`module:"${base(row.module)}"`) }),
 			columns: [
 				{ key: "self", title: "itself", help: costTitle(), number: true, width: "11em", share: (r) => (r.self![order] ?? 0) / (whole || 1),
-					raw: (r) => r.self![order] ?? 0, cell: (r) => `${value(r.self![order]!)}  ${percent(r.self![order]!, whole)}` },
+					raw: (r) => r.self![order] ?? 0, cell: (r) => h("span", {}, value(r.self![order]!), h("span", { class: "muted share" }, percent(r.self![order]!, whole))) },
 				{ key: "inclusive", wide: true, title: "inclusive", number: true, width: "9em", raw: (r) => r.inclusive![order] ?? 0, cell: (r) => value(r.inclusive![order]!) },
 				{ key: "size", wide: true, title: "mapped", number: true, width: "7em", cell: (r) => (facts.get(r.module ?? "") ? bytes(facts.get(r.module!)!.bytes) : "") },
 				{ key: "name", title: "module", cell: (r) => visible(r.module ?? "(no name)") },

@@ -73,7 +73,7 @@ function headline(s: Summary): HTMLElement {
 		figureBox(s.source === "attach" ? "Live at detach" : "Live at end", bytes(s.unfreed_bytes), `${count(s.unfreed_allocations)} blocks`, exact(s.unfreed_bytes) + " bytes were not freed; that alone is no leak"),
 		!knows("allocations") || !knows("counts") ? figureBox("Allocations", "–", "not in this file", "the file does not say how often memory was asked for") : figureBox("Allocations", count(s.allocations), `${bytes(s.allocated_bytes)} in all`, exact(s.allocations) + " calls that asked for memory, " + (s.allocations ? bytes(s.allocated_bytes / s.allocations) : "0 B") + " on average"),
 		figureBox("Temporary", temporary, knows("temporary") ? `${count(s.temporary_allocations)} allocations` : "not in this file", "freed by the very next heap event of their thread"),
-		figureBox("Peak RSS", s.peak_rss_bytes ? bytes(s.peak_rss_bytes) : "–", s.rss && s.rss.explained_percent !== null ? `${s.rss.explained_percent} % of it explained` : "resident memory", "the largest resident set, sampled from outside; what is not explained is the allocator's reserve, code, stacks, and memory that other ways asked for"),
+		figureBox("Peak RSS", s.peak_rss_bytes ? bytes(s.peak_rss_bytes) : "–", s.rss && s.rss.explained_percent !== null ? `${s.rss.explained_percent} % explained` : "resident memory", "the largest resident set, sampled from outside; what is not explained is the allocator's reserve, code, stacks, and memory that other ways asked for"),
 		figureBox("Duration", knows("times") ? duration(s.duration_ns) : "–", knows("threads") ? `${s.threads} ${s.threads === 1 ? "thread" : "threads"}` : "not in this file", visible(s.command ?? "")),
 		figureBox("Lost events", count(s.lost_events), s.lost_events ? "the figures are too low" : `of ${count(s.events)}`, s.lost_events ? "so many could not be recorded; docs/limits.md says when that happens" : "every allocation and free is in these figures"));
 }
@@ -140,7 +140,7 @@ function card(title: string, help: string, table: Table, key: string, unit: (n: 
 		bar.style.width = (whole ? (row[key]! / whole) * 100 : 0) + "%";
 		return explain(h("button", { class: "top-row",
 			onclick: () => go({ ...to, view: "flame", direction: "bottom_up", fn: row.function ?? "", search: row.function ?? "", path: "" }) },
-		bar, h("span", { class: "top-name" }, name(row)), h("span", { class: "top-value" }, `${unit(row[key]!)}`, h("span", { class: "muted" }, ` ${percent(row[key]!, whole)}`))), () => cardTip(row, key, whole));
+		bar, h("span", { class: "top-name" }, name(row)), h("span", { class: "top-value" }, `${unit(row[key]!)}`, h("span", { class: "muted share" }, percent(row[key]!, whole)))), () => cardTip(row, key, whole));
 	});
 	return h("section", { class: "card" }, h("h2", {}, h("button", { class: "plain", onclick: () => go({ ...to, view: "flame", search: "" }) }, title), h("small", { class: "muted" }, help)),
 		...(rows.length ? rows : [h("div", { class: "empty" }, state.filter ? "Nothing matches the filter." : "None.")]));

@@ -6,7 +6,7 @@ import { base, bytes, count, percent, visible } from "../format";
 import { type Column, VirtualTable } from "../table";
 import { figure, go, state } from "../state";
 import { mergeChoice, transforms } from "../transforms";
-import { choice, costTitle, dropButtons, emptyText, exactValue, type Export, frameName, place, say, sayError, value, type View, workText } from "../view";
+import { choice, costTitle, dropButtons, emptyText, exactValue, type Export, frameName, place, say, sayError, shortPlace, value, type View, workText } from "../view";
 
 interface Node_ {
 	frame: Frame | null;
@@ -93,8 +93,8 @@ export class TreeView implements View {
 
 	private columns(): Column<Node_>[] {
 		return [
-			{ key: "value", title: costTitle(), number: true, width: "11em", sortable: true, share: (n) => n.value / this.total, raw: (n) => n.value,
-				cell: (n) => h("span", { title: exactValue(n.value) }, `${value(n.value)}  ${percent(n.value, this.total)}`) },
+			{ key: "value", title: "inclusive", help: costTitle(), number: true, width: "11em", sortable: true, share: (n) => n.value / this.total, raw: (n) => n.value,
+				cell: (n) => h("span", { title: exactValue(n.value) }, value(n.value), h("span", { class: "muted share" }, percent(n.value, this.total))) },
 			{ key: "self", wide: true, title: "itself", number: true, width: "7em", sortable: true, raw: (n) => n.self, help: "of the paths that end here", cell: (n) => (n.self ? value(n.self) : "") },
 			{ key: "other", wide: true, title: state.cost === "bytes" ? "blocks" : "bytes", number: true, width: "7em", sortable: true, raw: (n) => n.other,
 				cell: (n) => (state.cost === "bytes" ? count(n.other) : bytes(n.other)) },
@@ -119,7 +119,7 @@ export class TreeView implements View {
 		const cell = h("span", { class: "tree-name kind-" + (node.frame?.kind ?? "root") + (hit ? " hit" : "") }, mark + this.text(node));
 		cell.style.marginLeft = Math.min(node.depth, innerWidth < 640 ? 8 : 40) * 14 + "px";
 		if (node.depth > (innerWidth < 640 ? 8 : 40)) cell.prepend(h("span", { class: "muted" }, `${node.depth} `));
-		if (node.frame?.file && state.merge !== "module") cell.append(h("span", { class: "muted" }, "  " + place(node.frame)));
+		if (node.frame?.file && state.merge !== "module") cell.append(h("span", { class: "muted", title: place(node.frame) }, "  " + shortPlace(node.frame)));
 		return cell;
 	}
 
