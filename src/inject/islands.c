@@ -220,6 +220,9 @@ static int map_place(struct inject *inject, const struct plan *plan, uint64_t *r
 		uint64_t place = 0;
 		int64_t result = 0;
 		int error = choose_place(inject, plan, &place, err);
+		if (!error && steps_race(&inject->stop.steps, "island"))
+			error = remote_order(&inject->remote, WIRE_ATTACH_MAP, place, bytes,
+					     &result, err);
 		if (!error)
 			error = remote_order(&inject->remote, WIRE_ATTACH_MAP, place, bytes,
 					     &result, err);

@@ -14,11 +14,22 @@ void steps_init(struct steps *steps, pid_t target, pid_t recorder, int recorder_
 	const char *wanted = getenv("TIDEMARK_TEST_KILL");
 	*steps = (struct steps){.victim = getpid(), .recorder_fd = -1};
 	if (wanted && !strncmp(wanted, "recorder:", 9))
-		*steps = (struct steps){wanted + 9, recorder, recorder_fd};
+		*steps = (struct steps){
+			.name = wanted + 9, .victim = recorder, .recorder_fd = recorder_fd};
 	else if (wanted && !strncmp(wanted, "tracer:", 7))
 		steps->name = wanted + 7;
 	else if (wanted && !strncmp(wanted, "target:", 7))
-		*steps = (struct steps){wanted + 7, target, -1};
+		*steps = (struct steps){.name = wanted + 7, .victim = target, .recorder_fd = -1};
+	else if (wanted && !strncmp(wanted, "race:", 5))
+		steps->race = wanted + 5;
+}
+
+bool steps_race(struct steps *steps, const char *name)
+{
+	bool now = steps->race && !strcmp(steps->race, name);
+	if (now)
+		steps->race = NULL;
+	return now;
 }
 
 void steps_reach(struct steps *steps, const char *name)

@@ -3,7 +3,7 @@
  * For tests: the steps of going in and out at which tidemark may be killed. With
  * TIDEMARK_TEST_KILL=recorder:STEP the process that the user sees is killed when
  * the tracer gets there, with tracer:STEP the tracer itself, with target:STEP the
- * program.
+ * program. With race:STEP nobody is killed.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 
 struct steps {
 	const char *name; /* where; NULL: nowhere */
+	const char *race;
 	pid_t victim;
 	int recorder_fd; /* hangs up when the recorder is dead; -1: another is killed */
 };
@@ -19,3 +20,5 @@ struct steps {
 /* What the environment asks for. The tracer calls it. */
 void steps_init(struct steps *steps, pid_t target, pid_t recorder, int recorder_fd);
 void steps_reach(struct steps *steps, const char *name);
+/* With race:STEP, once: somebody else of the program was faster there. */
+bool steps_race(struct steps *steps, const char *name);

@@ -104,12 +104,13 @@ class Recorder:
         return report
 
 
-def cycles(t, attachee, count):
+def cycles(t, attachee, count, env=None):
     """Goes in and out that many times, without a collector."""
     command = [t.build / "tests/e2e/attach_cycles", t.build / "libtidemark.so", attachee.pid,
                count, 500]
     watch = Watch(start_program(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT), t.seconds)
+                                stderr=subprocess.STDOUT, env=dict(os.environ, **(env or {}))),
+                  t.seconds)
     with watch:
         said = watch.read_until("end of cycles")
         t.equal(f"{said}: attach_cycles", watch.ended(), 0)

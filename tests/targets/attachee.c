@@ -10,7 +10,6 @@
  *	attachee nested       the same, handlers within handlers on another stack
  *	attachee tight        a malloc loop and nothing else
  *	attachee fork         children that allocate, while threads do
- *	attachee wait CALL    a thread in a system call that must not be interrupted
  *	attachee vfork        a thread that waits for a vfork's child, again and again
  *	attachee zombie       the first thread has ended
  *	attachee quiet        sleeps; prints what it is made of when told "s"
@@ -24,7 +23,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,13 +33,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/ipc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/select.h>
-#include <sys/sem.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -278,109 +271,6 @@ static void *gap_thread(void *unused)
 	return unused;
 }
 
-/* ---- system calls that a stop must not end ---- */
-
-static int call_epoll(void)
-{
-	struct epoll_event event;
-	static int fd = -1;
-	if (fd < 0)
-		fd = epoll_create1(0);
-	return epoll_wait(fd, &event, 1, 60000);
-}
-
-static int call_sigtimedwait(void)
-{
-	struct timespec length = {.tv_sec = 60};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	return sigtimedwait(&set, NULL, &length);
-}
-
-static int call_semtimedop(void)
-{
-	static int id = -1;
-	struct timespec length = {.tv_sec = 60};
-	struct sembuf op = {.sem_op = -1};
-	if (id < 0)
-		id = semget(IPC_PRIVATE, 1, 0600);
-	return semtimedop(id, &op, 1, &length);
-}
-
-static int call_recv(void)
-{
-	static int ends[2] = {-1, -1};
-	struct timeval length = {.tv_sec = 60};
-	char byte;
-	if (ends[0] < 0) {
-		if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
-			abort();
-		setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &length, sizeof length);
-	}
-	return (int)recv(ends[0], &byte, 1, 0);
-}
-
-static int call_nanosleep(void)
-{
-	struct timespec length = {.tv_sec = 60};
-	return nanosleep(&length, NULL);
-}
-
-static int call_poll(void)
-{
-	return poll(NULL, 0, 60000);
-}
-
-static int call_select(void)
-{
-	struct timeval length = {.tv_sec = 60};
-	return select(0, NULL, NULL, NULL, &length);
-}
-
-static int call_read(void)
-{
-	static int ends[2] = {-1, -1};
-	char byte;
-	if (ends[0] < 0 && pipe(ends))
-		abort();
-	return (int)read(ends[0], &byte, 1);
-}
-
-static const struct {
-	const char *name;
-	int (*call)(void);
-} calls[] = {
-	{"epoll_wait", call_epoll},      {"sigtimedwait", call_sigtimedwait},
-	{"semtimedop", call_semtimedop}, {"recv", call_recv},
-	{"nanosleep", call_nanosleep},   {"poll", call_poll},
-	{"select", call_select},         {"read", call_read},
-};
-
-static void *wait_thread(void *given)
-{
-	int (*call)(void) = (int (*)(void))given;
-	while (!atomic_load(&stopping)) {
-		if (call() < 0 && errno == EINTR)
-			atomic_fetch_add(&interrupted, 1);
-		atomic_fetch_add(&rounds, 1);
-	}
-	return NULL;
-}
-
-static bool start_wait(const char *name)
-{
-	pthread_t thread;
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
-		if (!strcmp(calls[i].name, name))
-			return !pthread_create(&thread, NULL, wait_thread, (void *)calls[i].call);
-	return false;
-}
-
 /* ---- a filter; musl's compiler does not find the kernel's headers ---- */
 
 #ifdef __GLIBC__
@@ -579,9 +469,6 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "fork")) {
 		start(work_thread, 2);
 		start(fork_thread, 1);
-	} else if (!strcmp(mode, "wait")) {
-		if (!start_wait(what))
-			return 2;
 	} else if (!strcmp(mode, "vfork")) {
 		start(gap_thread, 1);
 		start(vfork_thread, 1);

@@ -6,14 +6,11 @@ import shutil
 import signal
 import stat
 import subprocess
+import time
 
 from attaching import Attachee, Recorder, cycles, kernel_state, thread_state
 from harness import Skip, case, start_program
 from watch import state
-
-WAITING = ["epoll_wait", "sigtimedwait", "semtimedop", "recv", "nanosleep", "poll", "select",
-           "read"]
-
 
 @case("attach/record", "attaching changes a program, or records it wrongly")
 def record(t):
@@ -119,10 +116,19 @@ def growth(t):
 
 @case("attach/waiting", "system calls of the program fail with EINTR because of us")
 def waiting(t):
-    for call in WAITING:
-        with Attachee(t, "wait", call) as it:
-            cycles(t, it, 2)
-            it.finish(interrupted=0, rounds=0)
+    with Attachee(t, program="attachee_wait") as it:
+        cycles(t, it, 4)
+        it.finish(interrupted=0, most=0)
+
+
+@case("attach/time-outs", "a program that sleeps does so for ever, since each stop begins it anew")
+def time_outs(t):
+    with Attachee(t, "brief", program="attachee_wait") as it:
+        ended = time.monotonic() + 1.5
+        while time.monotonic() < ended:
+            cycles(t, it, 20)
+        figures = it.finish(interrupted=0)
+        t.expect(figures["least"] > 0, f"a wait of 0.3 s did not end in 1.5 s: {figures}")
 
 
 def survives(*mode, program="attachee", quick=6, long=1000):
@@ -141,6 +147,8 @@ for name, mode in SURVIVED:
     case(f"attach/{name}", f"attaching harms a program ({name})", seconds=1200)(survives(*mode))
 case("attach/registers", "static programs count wrongly: a register was not kept")(
     survives(program="attachee_ipa"))
+case("attach/rseq", "a thread inside a restartable sequence is torn out of it")(
+    survives(program="attachee_rseq", quick=10, long=1000))
 case("attach/zombie", "a program whose first thread has ended cannot be attached to")(
     survives("zombie", quick=3, long=20))
 
@@ -353,6 +361,13 @@ def unload(t):
         rows = {row["function"]: row["self"]["allocations"] for row in report["functions"]}
         t.equal("plug_a_make(): allocations", rows.get("plug_a_make"), 500)
         t.equal("plug_b_make(): allocations", rows.get("plug_b_make"), 500)
+        it.finish()
+
+
+@case("attach/gap", "a free place that another thread takes first is written over, or attaching fails")
+def gap(t):
+    with Attachee(t, "stress", "1") as it:
+        cycles(t, it, 1, env={"TIDEMARK_TEST_KILL": "race:island"})
         it.finish()
 
 
