@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Killing tidemark, or the program, at any moment: the other must come to no harm."""
+import http.client
+import json
 import os
 import pathlib
 import signal
@@ -108,6 +110,49 @@ def target_killed(t):
                 env=dict(t.environment(), TIDEMARK_TEST_KILL=f"target:{step}"))
             t.expect(result.returncode in (0, 1), f"{step}: it ended with {result.returncode}")
             t.equal(f"{step}: end of the program", it.watch.ended(), 128 + signal.SIGKILL)
+
+
+def ask(watch, port):
+    """The page's figures of the recording."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=watch.left())
+    try:
+        connection.request("GET", "/api/v1/traces/last/summary")
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def is_served(watch, port):
+    try:
+        return ask(watch, port)[0] == 200
+    except OSError:
+        return False
+
+
+@case("attach/serve", "the page of an attached program shows nothing, or harms the program")
+def serve(t):
+    with Attachee(t, "stress", "2") as it:
+        code = it.code()
+        for number in (signal.SIGINT, signal.SIGKILL):
+            with Recorder(t, it.pid, "--listen", "127.0.0.1:0") as tool:
+                tool.watch.wait_for("http://127.0.0.1:")
+                port = int(tool.watch.read_until("/"))
+                tool.saw()
+                status, summary = ask(tool.watch, port)
+                t.equal("status of the page", status, 200)
+                t.expect(summary["allocations"] > 0, f"the page says {summary}")
+                os.kill(tool.watch.process.pid, number)
+                if number == signal.SIGINT:
+                    tool.watch.wait_for("the page stays")
+                    t.expect(is_served(tool.watch, port), "the page does not stay")
+                    tool.stop()
+                    tool.check()
+                else:
+                    tool.watch.ended()
+                    it.watch.poll(lambda: not is_served(it.watch, port), "the end of the page")
+                it.watch.poll(lambda: it.code() == code, "the code as it was")
+        it.finish()
 
 
 def masks(pid, tid):
