@@ -15,6 +15,7 @@
  *   rows.c      pc -> how to step, cached
  *   intern.c    path hash -> node id
  *   emit.c      events into chunks; waiting; switching off
+ *   sample.c    which allocations are recorded where not all are
  *   init.c      finding the real functions, rendezvous, fork
  *   wake.c      sleeping and waking; page.c, usr1.c, selfstart.c: by what
  *
@@ -42,6 +43,7 @@ enum agent_state {
 	AGENT_PASS = 1, /* hooks pass through */
 	AGENT_ON = 2,
 	AGENT_DORMANT = 3, /* hooks pass through, until page->wake says otherwise */
+	AGENT_SAMPLED = 4, /* on, and malloc and its like may take the short way (sample.h) */
 };
 
 enum agent_clock {
@@ -99,8 +101,9 @@ struct agent {
 	_Atomic(struct agent_table *) rows;  /* atomic: pc -> rule */
 	_Atomic uint32_t grow_lock;          /* atomic: 1 while somebody grows index or rows */
 	_Atomic uint32_t generation; /* atomic: rises when code may have changed at an address */
-	uint32_t tid_offset;         /* set once in init: where the thread's id is behind the thread
-					pointer; 0 unknown */
+	uint32_t plain; /* set before state SAMPLED: the allocator calls nothing that is hooked */
+	uint32_t tid_offset;   /* set once in init: where the thread's id is behind the thread
+				  pointer; 0 unknown */
 	uint32_t node_cap_id;  /* set once in init: the node that stands for a full node array */
 	uint32_t no_stack_id;  /* set once in init */
 	uint32_t own_instance; /* set once in init: the agent's own module instance */
@@ -179,6 +182,12 @@ static inline uint64_t read_tsc(void)
 	uint32_t low, high;
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	return (uint64_t)high << 32 | low;
+}
+
+static inline bool agent_records(void)
+{
+	uint32_t state = atomic_load_explicit(&agent.state, memory_order_relaxed);
+	return state == AGENT_ON || state == AGENT_SAMPLED;
 }
 
 #define compiler_barrier() __asm__ volatile("" ::: "memory")

@@ -40,7 +40,7 @@ uint64_t emit_stamp_slow(void)
 void emit_freeze_clock(void)
 {
 	bool ns = agent.map.options & WIRE_OPT_CLOCK_NS;
-	if (atomic_load(&agent.state) != AGENT_ON || atomic_load(&agent.frozen_stamp))
+	if (!agent_records() || atomic_load(&agent.frozen_stamp))
 		return;
 	atomic_store(&agent.frozen_stamp, ns ? now_ns() : read_tsc());
 	if (!ns)

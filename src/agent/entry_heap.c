@@ -13,6 +13,44 @@ static inline size_t product(size_t a, size_t b)
 	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
 }
 
+/* The short way while sampling. What an allocator calls that is hooked is nested in its call. */
+#define SAMPLED_CALL(lane, call)                                                      \
+	(__extension__({                                                              \
+		if (unlikely(!agent.plain))                                           \
+			(lane)->real_sp = (uintptr_t)__builtin_frame_address(0) + 16; \
+		compiler_barrier();                                                   \
+		__auto_type result_ = call;                                           \
+		compiler_barrier();                                                   \
+		if (unlikely(!agent.plain))                                           \
+			(lane)->real_sp = 0;                                          \
+		result_;                                                              \
+	}))
+
+/* Counts a block that is not recorded. False: it is, or must be looked at. */
+static inline bool skips(struct lane *lane, size_t bytes)
+{
+	if (unlikely(!lane || bytes >= lane->countdown))
+		return false;
+	lane->countdown -= bytes + 1;
+	return true;
+}
+
+/* The short way ends in a failure, which is always recorded. */
+AGENT_COLD static void *failed(struct lane *lane, const struct call_site *site, enum wire_api api,
+			       size_t bytes)
+{
+	hook_alloc(lane, site, api, NULL, bytes, 0);
+	return NULL;
+}
+
+/* One load and one branch where all is recorded. */
+#define EXACT() likely(atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+
+static inline bool is_sampled(void)
+{
+	return atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_SAMPLED;
+}
+
 HOOKED static void *hooked_malloc(size_t bytes)
 {
 	struct call_site site = CALL_SITE();
@@ -26,11 +64,25 @@ HOOKED static void *hooked_malloc(size_t bytes)
 	return block;
 }
 
+HOOKED static void *sampled_malloc(size_t bytes)
+{
+	struct lane *lane = sample_lane();
+	if (unlikely(!skips(lane, bytes)))
+		return hooked_malloc(bytes);
+	void *block = SAMPLED_CALL(lane, real.malloc(bytes));
+	if (likely(block))
+		return block;
+	struct call_site site = CALL_SITE();
+	return failed(lane, &site, WIRE_API_MALLOC, bytes);
+}
+
 EXPORT void *malloc(size_t bytes)
 {
-	if (PASSING())
-		return real.malloc(bytes);
-	return hooked_malloc(bytes);
+	if (EXACT())
+		return hooked_malloc(bytes);
+	if (is_sampled())
+		return sampled_malloc(bytes);
+	return PASSING() ? real.malloc(bytes) : hooked_malloc(bytes);
 }
 
 HOOKED static void hooked_free(void *block)
@@ -47,9 +99,30 @@ HOOKED static void hooked_free(void *block)
 	real.free(block);
 }
 
+/* Where the allocator calls what is hooked. */
+HOOKED static void sampled_free(void *block)
+{
+	struct lane *lane = sample_lane();
+	if (unlikely(!lane || !sample_passes(block))) {
+		hooked_free(block);
+		return;
+	}
+	lane->real_sp = (uintptr_t)__builtin_frame_address(0) + 16;
+	compiler_barrier();
+	real.free(block);
+	compiler_barrier();
+	lane->real_sp = 0;
+}
+
 EXPORT void free(void *block)
 {
-	if (PASSING())
+	if (EXACT())
+		hooked_free(block);
+	else if (is_sampled() && agent.plain && sample_passes(block))
+		real.free(block);
+	else if (is_sampled())
+		sampled_free(block);
+	else if (PASSING())
 		real.free(block);
 	else
 		hooked_free(block);
@@ -68,11 +141,26 @@ HOOKED static void *hooked_calloc(size_t count, size_t each)
 	return block;
 }
 
+HOOKED static void *sampled_calloc(size_t count, size_t each)
+{
+	struct lane *lane = sample_lane();
+	size_t bytes = product(count, each);
+	if (unlikely(!skips(lane, bytes)))
+		return hooked_calloc(count, each);
+	void *block = SAMPLED_CALL(lane, real.calloc(count, each));
+	if (likely(block))
+		return block;
+	struct call_site site = CALL_SITE();
+	return failed(lane, &site, WIRE_API_CALLOC, bytes);
+}
+
 EXPORT void *calloc(size_t count, size_t each)
 {
-	if (PASSING())
-		return real.calloc(count, each);
-	return hooked_calloc(count, each);
+	if (EXACT())
+		return hooked_calloc(count, each);
+	if (is_sampled())
+		return sampled_calloc(count, each);
+	return PASSING() ? real.calloc(count, each) : hooked_calloc(count, each);
 }
 
 static inline void *reallocate(struct lane *lane, const struct call_site *site, void *old,
@@ -102,11 +190,26 @@ HOOKED static void *hooked_realloc(void *old, size_t bytes)
 	return reallocate(lane, &site, old, bytes);
 }
 
+HOOKED static void *sampled_realloc(void *old, size_t bytes)
+{
+	struct lane *lane = sample_lane();
+	if (unlikely(!lane || !bytes || wire_filter_get(agent.map.filter, (uint64_t)old) ||
+		     !skips(lane, bytes)))
+		return hooked_realloc(old, bytes);
+	void *block = SAMPLED_CALL(lane, real.realloc(old, bytes));
+	if (likely(block))
+		return block;
+	struct call_site site = CALL_SITE();
+	return failed(lane, &site, WIRE_API_REALLOC, bytes);
+}
+
 EXPORT void *realloc(void *old, size_t bytes)
 {
-	if (PASSING())
-		return real.realloc(old, bytes);
-	return hooked_realloc(old, bytes);
+	if (EXACT())
+		return hooked_realloc(old, bytes);
+	if (is_sampled())
+		return sampled_realloc(old, bytes);
+	return PASSING() ? real.realloc(old, bytes) : hooked_realloc(old, bytes);
 }
 
 /* Where the C library has none: the same by realloc, with a size that must fail. */

@@ -113,6 +113,11 @@ static void note_block(struct lane *lane, const struct call_site *site,
 	if (hook_recording())
 		hook_heap_block(lane, site, WIRE_OP_ALLOC, what->api, keyed(what, label, block),
 				bytes, alignment_of(frame), heap_labelled(label));
+	else if (sample_is_on())
+		hook_sampled(lane, site, what->api,
+			     (struct hook_new_block){keyed(what, label, block), bytes,
+						     alignment_of(frame)},
+			     heap_labelled(label));
 }
 
 /* Before the call: the block that ends with it. */

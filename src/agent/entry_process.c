@@ -95,7 +95,7 @@ EXPORT void *dlopen(const char *path, int mode)
 	RESOLVE(dlopen);
 	if (unlikely(is_heaptrack(path)) && agent_own_path())
 		return real.dlopen(agent_own_path(), mode);
-	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON) {
+	if (agent_records()) {
 		forget_jit_regions();
 		if (!caller_matters(path))
 			return open_and_look(path, mode);
@@ -109,8 +109,7 @@ EXPORT void *dlsym(void *handle, const char *name)
 {
 	RESOLVE(dlsym);
 	if (unlikely(atomic_load_explicit(&agent_fixed.redirect_due, memory_order_relaxed)) &&
-	    atomic_exchange(&agent_fixed.redirect_due, 0) &&
-	    atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+	    atomic_exchange(&agent_fixed.redirect_due, 0) && agent_records())
 		look_for_objects();
 	return real.dlsym(handle, name);
 }
@@ -118,7 +117,7 @@ EXPORT void *dlsym(void *handle, const char *name)
 EXPORT void *dlmopen(long space, const char *path, int mode)
 {
 	RESOLVE(dlmopen);
-	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+	if (agent_records())
 		forget_jit_regions();
 	return real.dlmopen(space, path, mode);
 }
@@ -281,7 +280,7 @@ EXPORT void abort(void)
 __attribute__((noinline)) static void note_thread(void)
 {
 	struct call_site site = CALL_SITE();
-	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
+	if (agent_records())
 		hook_begin(&site); /* its lane is made, with its name and the time */
 }
 
@@ -322,7 +321,7 @@ EXPORT int pthread_create(uintptr_t *thread, const void *attributes, void *(*sta
 	RESOLVE(pthread_create);
 	if (!real.pthread_create) /* an older C library, without its library for threads */
 		return PTHREAD_NONE;
-	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON) {
+	if (agent_records()) {
 		struct agent_start *slot = claim_start(start, argument);
 		if (slot)
 			return real.pthread_create(thread, attributes, thread_begins, slot);
@@ -391,6 +390,7 @@ __attribute__((used)) static void pass_resolve(void)
 __attribute__((used)) static void saw_shared_thread(void)
 {
 	atomic_store(&agent.shared_tls, 1);
+	sample_leave();
 }
 
 /* Strict mode takes the time-stamp counter away too. */

@@ -15,6 +15,7 @@
 
 #include "agent/emit.h"
 #include "agent/label.h"
+#include "agent/sample.h"
 #include "agent/unwind.h"
 
 /* May this call be recorded? NULL: just do the real thing. */
@@ -32,10 +33,12 @@ static inline bool hook_recording(void)
 		      WIRE_RECORD);
 }
 
+/* Also mapped memory is, then. */
 static inline bool hook_frees_recorded(void)
 {
 	uint32_t state = atomic_load_explicit(&agent.map.control->state, memory_order_relaxed);
-	return likely(state == WIRE_RECORD) || state == WIRE_PAUSED;
+	return likely(state == WIRE_RECORD) || state == WIRE_PAUSED || state == WIRE_SAMPLED ||
+	       state == WIRE_SAMPLED_ALL;
 }
 
 /* Returns what hook_return() puts back. */
@@ -95,6 +98,8 @@ static AGENT_INLINE void hook_heap_block(struct lane *lane, const struct call_si
 		emit4(lane, (enum wire_op)(op + 1), api, (uint64_t)block,
 		      node << 32 | log2_of(alignment), bytes);
 	hook_lower(lane);
+	if (unlikely(!hook_recording()))
+		sample_keep(block);
 }
 
 /* The new block; NULL: it failed, the old one lives on. */
@@ -111,6 +116,10 @@ struct hook_new_block {
  */
 void hook_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
 		     struct hook_new_block new);
+
+/* Sampling is on: the new block is recorded if it is chosen, a failure always. */
+void hook_sampled(struct lane *lane, const struct call_site *site, enum wire_api api,
+		  struct hook_new_block new, struct label *heap);
 
 static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *site,
 				    enum wire_op op, enum wire_api api, void *block, size_t bytes,
@@ -133,7 +142,7 @@ static inline void hook_end_block(struct lane *lane, const struct call_site *sit
 {
 	hook_raise(lane, site);
 	if (unlikely(agent.map.options & WIRE_OPT_FREE_STACKS) && op == WIRE_OP_FREE &&
-	    hook_recording())
+	    (hook_recording() || sample_is_on()))
 		emit3(lane, WIRE_OP_FREE_STACK, api, (uint64_t)block,
 		      (uint64_t)unwind(lane, site) << 32);
 	else
@@ -141,20 +150,31 @@ static inline void hook_end_block(struct lane *lane, const struct call_site *sit
 	hook_lower(lane);
 }
 
+/* Not recording: in a pause ends are, of sampled blocks those that the filter knows. */
+void hook_free_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
+			  void *block);
+
 /* Before the real free. */
 static inline void hook_free(struct lane *lane, const struct call_site *site, enum wire_api api,
 			     void *block)
 {
-	if (hook_frees_recorded())
+	if (hook_recording())
 		hook_end_block(lane, site, WIRE_OP_FREE, api, block);
+	else
+		hook_free_unrecorded(lane, site, api, block);
 }
 
 enum hook_realloc {
-	HOOK_REALLOC_UNSEEN, /* not recorded */
-	HOOK_REALLOC_LINKED, /* its begin is published */
-	HOOK_REALLOC_PAUSED, /* likewise, in a pause: the new block is only told of */
-	HOOK_REALLOC_PARTED, /* in a handler that interrupted another realloc of this thread */
+	HOOK_REALLOC_UNSEEN,  /* not recorded */
+	HOOK_REALLOC_LINKED,  /* its begin is published */
+	HOOK_REALLOC_PAUSED,  /* likewise, in a pause: the new block is only told of */
+	HOOK_REALLOC_SAMPLED, /* likewise; whether the new block is recorded is not yet known */
+	HOOK_REALLOC_OUTSIDE, /* likewise, and the old one may be outside (wire/filter.h) */
+	HOOK_REALLOC_PARTED,  /* in a handler that interrupted another realloc of this thread */
 };
+
+/* What to do with the begin of a realloc of this block while not all is recorded. */
+enum hook_realloc hook_realloc_kind(const void *block);
 
 /*
  * Before the real realloc of an existing block; hook_realloc_end() must follow.
@@ -165,19 +185,25 @@ static inline enum hook_realloc hook_realloc_begin(struct lane *lane, const stru
 						   enum wire_api api, void *block)
 {
 	bool recording = hook_recording();
-	if (unlikely(!recording) && !hook_frees_recorded())
+	enum hook_realloc begun = HOOK_REALLOC_LINKED;
+	if (unlikely(!recording) && (begun = hook_realloc_kind(block)) == HOOK_REALLOC_UNSEEN)
 		return HOOK_REALLOC_UNSEEN;
 	if (unlikely(lane->open_realloc || (lane->first && lane->first->open_realloc)))
 		return HOOK_REALLOC_PARTED;
 	lane->open_realloc = true; /* before the begin is published, until after the end is */
 	compiler_barrier();
-	hook_end_block(lane, site, WIRE_OP_REALLOC_BEGIN, api, block);
-	return likely(recording) ? HOOK_REALLOC_LINKED : HOOK_REALLOC_PAUSED;
+	hook_end_block(lane, site,
+		       unlikely(begun == HOOK_REALLOC_OUTSIDE) ? WIRE_OP_REALLOC_BEGIN_OUTSIDE
+							       : WIRE_OP_REALLOC_BEGIN,
+		       api, block);
+	return begun;
 }
 
-/* The end of one that began in a pause; NULL: it failed. */
+/* The end of one that began in a pause, or while not all blocks are recorded; NULL: it failed. */
 void hook_realloc_paused(struct lane *lane, const struct call_site *site, enum wire_api api,
 			 void *block);
+void hook_realloc_sampled(struct lane *lane, const struct call_site *site, enum wire_api api,
+			  void *old, struct hook_new_block new);
 
 static inline void hook_realloc_end(struct lane *lane, const struct call_site *site,
 				    enum wire_api api, enum hook_realloc begun, void *old,
@@ -192,6 +218,10 @@ static inline void hook_realloc_end(struct lane *lane, const struct call_site *s
 	}
 	if (begun == HOOK_REALLOC_PAUSED) {
 		hook_realloc_paused(lane, site, api, new.block);
+		return;
+	}
+	if (begun == HOOK_REALLOC_SAMPLED || begun == HOOK_REALLOC_OUTSIDE) {
+		hook_realloc_sampled(lane, site, api, old, new);
 		return;
 	}
 	if (begun == HOOK_REALLOC_PARTED && new.block)

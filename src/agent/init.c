@@ -293,11 +293,13 @@ static bool await_start(void)
 		sys_sched_yield();
 		sys_clock_gettime(START_CLOCK, &now);
 	}
-	return atomic_load(&agent.state) == AGENT_ON;
+	return agent_records();
 }
 
 AGENT_COLD bool agent_start(void)
 {
+	if (agent_records())
+		return true;
 	real_resolve();
 	uint32_t state = atomic_load(&agent.state), unlocked = 0;
 	if (state == AGENT_ON || state == AGENT_PASS)
@@ -306,7 +308,7 @@ AGENT_COLD bool agent_start(void)
 	if (!atomic_compare_exchange_strong(&agent.init_lock, &unlocked, own))
 		return unlocked != own && agent_fixed.injected && await_start();
 	state = atomic_load(&agent.state);
-	bool on = state == AGENT_ON;
+	bool on = agent_records();
 	if (state == AGENT_NEW || state == AGENT_DORMANT) {
 		on = state == AGENT_NEW ? first_start() : agent_wake();
 		if (on)

@@ -162,6 +162,8 @@ static void renew(struct lane *lane)
 	lane->serial = 0;
 	lane->pending = WIRE_NONE;
 	lane->waiting = false;
+	lane->gate = 0;
+	lane->random = 0;
 	lane->stream = &agent.nobody;
 	lane->limit = NULL; /* no room; what an old cursor points to is still mapped */
 }

@@ -131,8 +131,12 @@ struct lane {
 	struct lane_label labels[LANE_LABELS];
 	struct lane_labelled *labelled_nodes; /* LANE_LABELLED_NODES; NULL until needed */
 	bool open_realloc;                    /* begun, and not ended */
-	struct lane *signal_lane;             /* lane 1, made when first needed */
-	struct lane *first;                   /* of lane 1: lane 0 of the same thread */
+	/* Sampling (sample.h): bytes until the next block that is recorded. */
+	uint64_t countdown;
+	uint64_t random;          /* state of the generator; 0: not yet seeded */
+	uint32_t gate;            /* control.sampling when the countdown was drawn; 0: none was */
+	struct lane *signal_lane; /* lane 1, made when first needed */
+	struct lane *first;       /* of lane 1: lane 0 of the same thread */
 };
 
 /*

@@ -46,11 +46,10 @@ static void do_default(void)
 static void on_usr1(int number)
 {
 	(void)number;
-	uint32_t state = atomic_load(&agent.state);
 	struct wire_control *control = agent.map.control;
 	if ((uint32_t)sys_getpid() != agent_fixed.pid) {
 		do_default();
-	} else if (state == AGENT_ON && control && atomic_load(&control->state) != WIRE_OFF) {
+	} else if (agent_records() && control && atomic_load(&control->state) != WIRE_OFF) {
 		atomic_fetch_add(&control->usr1, 1);
 		if (atomic_exchange(&control->asleep, 0))
 			sys_futex(&control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);

@@ -40,8 +40,7 @@ void agent_rest(void)
 	uint32_t unlocked = 0;
 	if (!atomic_compare_exchange_strong(&agent.init_lock, &unlocked, 1))
 		return;
-	if (atomic_load(&agent.state) == AGENT_ON &&
-	    atomic_load(&agent.map.control->state) == WIRE_OFF)
+	if (agent_records() && atomic_load(&agent.map.control->state) == WIRE_OFF)
 		agent_lie_down();
 	atomic_store(&agent.init_lock, 0);
 }

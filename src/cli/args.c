@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/args.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,10 @@ static int take_value(struct args *args, const struct args_option *option, const
 {
 	if (!option->value && attached)
 		return fail(args, "this option takes no value:", shown);
-	if (option->value && !attached) {
+	/* An optional value is a number: a word that begins otherwise is the next argument. */
+	bool optional = option->value && option->value[0] == '[';
+	bool follows = args->at < args->argc && isdigit((unsigned char)args->argv[args->at][0]);
+	if (option->value && !attached && (!optional || follows)) {
 		if (args->at >= args->argc)
 			return fail(args, "a value is missing after", shown);
 		attached = args->argv[args->at++];

@@ -16,11 +16,13 @@
 
 struct args;
 struct args_option {
-	int id;            /* > 0 */
-	char letter;       /* 0 = none */
-	const char *name;  /* without the dashes */
-	const char *value; /* what help calls the value; NULL = the option has none */
-	const char *help;  /* NULL = not shown */
+	int id;           /* > 0 */
+	char letter;      /* 0 = none */
+	const char *name; /* without the dashes */
+	/* What help calls the value; NULL = the option has none. "[N]": it may be left out, and is
+	 * then NULL; it begins with a digit, unless it stands behind "=". */
+	const char *value;
+	const char *help; /* NULL = not shown */
 };
 
 /* Options that several commands have in common, taken where they are met. */

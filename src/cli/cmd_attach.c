@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/run_lines.h"
 #include "cli/run_serve.h"
+#include "cli/sampling.h"
 #include "collector/collector.h"
 #include "inject/inject.h"
 #include "inject/plan_hook.h"
@@ -43,6 +44,11 @@ enum {
 	OPT_LOG,
 	OPT_HOOK,
 	OPT_DRY_RUN,
+	OPT_SAMPLE,
+	OPT_MAX_OVERHEAD,
+	OPT_ON_OVERLOAD,
+	OPT_OVERLOAD_SHARE,
+	OPT_SEED,
 	OPT_HELP,
 };
 
@@ -56,6 +62,11 @@ static const struct args_option options[] = {
 	{OPT_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
 	 "store no more events when the file has 500M, 2G; figures go on"},
 	BOUNDS_OPTIONS,
+	{OPT_SAMPLE, 0, "sample", "[BYTES]", SAMPLING_HELP},
+	{OPT_MAX_OVERHEAD, 0, "max-overhead", "SHARE", SAMPLING_OVERHEAD_HELP},
+	{OPT_ON_OVERLOAD, 0, "on-overload", "WHAT", SAMPLING_OVERLOAD_HELP},
+	{OPT_OVERLOAD_SHARE, 0, "overload-share", "SHARE", SAMPLING_SHARE_HELP},
+	{OPT_SEED, 0, "seed", "N", NULL},
 	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
 	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
 	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
@@ -132,6 +143,16 @@ static bool take_value(struct request *request, struct args *args, int id, const
 			return false;
 		run->depth = (uint32_t)number;
 		return true;
+	case OPT_SAMPLE:
+		return sampling_interval(args, value, &run->sample_log2);
+	case OPT_MAX_OVERHEAD:
+		return sampling_overhead(args, value, run);
+	case OPT_ON_OVERLOAD:
+		return sampling_overload(args, value, run);
+	case OPT_OVERLOAD_SHARE:
+		return sampling_share(args, "overload-share", value, &run->overload_share);
+	case OPT_SEED:
+		return args_number(args, "seed", value, UINT64_MAX, &run->sample_seed);
 	case OPT_HOOK:
 		return plan_hooks_add(&request->hooks, value, &err) ? complain(&err) : true;
 	case OPT_LISTEN:

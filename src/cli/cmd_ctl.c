@@ -9,6 +9,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/out.h"
+#include "cli/sampling.h"
 #include "cli/sessions.h"
 #include "cli/sessions_put.h"
 
@@ -33,6 +34,7 @@ static const struct {
 	{"mark", CONTROL_MARK, true, "give this moment a name, to be used in reports"},
 	{"pause", CONTROL_PAUSE, false, "record no allocations; frees are still recorded"},
 	{"resume", CONTROL_RESUME, false, "record allocations again"},
+	{"sample", CONTROL_SAMPLE, true, "record a block every BYTES on average; off: every block"},
 	{"rotate", CONTROL_ROTATE, false, "complete the file and go on in a new one"},
 	{"stop", CONTROL_STOP, false, "complete the file; the program goes on"},
 };
@@ -54,7 +56,10 @@ static void print_help(void)
 	     "\n"
 	     "Verbs:");
 	for (size_t i = 0; i < VERB_COUNT; i++)
-		printf("  %-6s %-19s %s\n", verbs[i].name, verbs[i].has_text ? "TEXT" : "",
+		printf("  %-6s %-19s %s\n", verbs[i].name,
+		       verbs[i].verb == CONTROL_SAMPLE ? "[BYTES]|off"
+		       : verbs[i].has_text             ? "TEXT"
+						       : "",
 		       verbs[i].help);
 	puts("\nOptions:");
 	args_print_options(options, OPTION_COUNT);
@@ -109,15 +114,28 @@ static bool take_word(struct request *request, const char *word)
 	return request->has_verb ? take_text(request, word) : take_verb(request, word);
 }
 
-static bool check(struct request *request)
+/* The text becomes the number of bytes. */
+static bool read_interval(const struct args *args, struct request *request)
+{
+	char *text = request->control.text;
+	unsigned log2 = 0;
+	if (strcmp(text, "off") && !sampling_interval(args, *text ? text : NULL, &log2))
+		return false;
+	snprintf(text, sizeof request->control.text, "%llu", log2 ? 1ull << log2 : 0);
+	return true;
+}
+
+static bool check(const struct args *args, struct request *request)
 {
 	if (request->help)
 		return true;
 	if (!request->word || !request->has_verb)
 		return complain("name a process and what to do, as in 'tidemark ctl 1234 status'. "
 				"Type 'tidemark help ctl'.");
-	if (verbs[request->verb].has_text && !request->has_text)
+	if (request->control.verb == CONTROL_MARK && !request->has_text)
 		return complain("which name? As in 'tidemark ctl 1234 mark warm'.");
+	if (request->control.verb == CONTROL_SAMPLE && !read_interval(args, request))
+		return false;
 	if (request->program && request->control.verb != CONTROL_STOP)
 		return complain("'--program' goes with 'stop' only.");
 	if (request->program)
@@ -139,7 +157,7 @@ static bool parse(struct args *args, struct request *request)
 		if (id == ARGS_WORD && !take_word(request, value))
 			return false;
 	}
-	return check(request);
+	return check(args, request);
 }
 
 static void list_fitting(const struct sessions *sessions, const char *word)

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/args.h"
 #include "cli/bounds.h"
+#include "cli/sampling.h"
 #include "wire/wire.h"
 
 enum {
@@ -36,6 +37,11 @@ enum {
 	OPT_PUSH_INTERVAL,
 	OPT_DAEMON,
 	OPT_LOG,
+	OPT_SAMPLE,
+	OPT_MAX_OVERHEAD,
+	OPT_ON_OVERLOAD,
+	OPT_OVERLOAD_SHARE,
+	OPT_SEED,
 	OPT_HELP,
 };
 
@@ -52,6 +58,11 @@ static const struct args_option options[] = {
 	{OPT_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
 	 "store no more events when the file has 500M, 2G; figures go on"},
 	BOUNDS_OPTIONS,
+	{OPT_SAMPLE, 0, "sample", "[BYTES]", SAMPLING_HELP},
+	{OPT_MAX_OVERHEAD, 0, "max-overhead", "SHARE", SAMPLING_OVERHEAD_HELP},
+	{OPT_ON_OVERLOAD, 0, "on-overload", "WHAT", SAMPLING_OVERLOAD_HELP},
+	{OPT_OVERLOAD_SHARE, 0, "overload-share", "SHARE", SAMPLING_SHARE_HELP},
+	{OPT_SEED, 0, "seed", "N", NULL},
 	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
 	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
 	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
@@ -154,6 +165,16 @@ static bool take_value(struct run_options *request, struct args *args, int id, c
 	case OPT_HOOK:
 		run->hooks = &request->hooks;
 		return plan_hooks_add(&request->hooks, value, &err) ? complain(&err) : true;
+	case OPT_SAMPLE:
+		return sampling_interval(args, value, &run->sample_log2);
+	case OPT_MAX_OVERHEAD:
+		return sampling_overhead(args, value, run);
+	case OPT_ON_OVERLOAD:
+		return sampling_overload(args, value, run);
+	case OPT_OVERLOAD_SHARE:
+		return sampling_share(args, "overload-share", value, &run->overload_share);
+	case OPT_SEED:
+		return args_number(args, "seed", value, UINT64_MAX, &run->sample_seed);
 	case OPT_ON_USR1:
 		return take_on_usr1(run, value);
 	case OPT_DEPTH:

@@ -18,6 +18,8 @@ void sessions_put_json(struct json *json, const struct control_process *process)
 	json_u64(json, "file_bytes", process->file_bytes);
 	json_u64(json, "piece", process->piece);
 	json_u64(json, "age_ns", process->age_ns);
+	json_string(json, "mode", process->sample_bytes ? "sampled" : "exact");
+	json_u64(json, "sample_bytes", process->sample_bytes);
 	json_u64(json, "events", process->events);
 	json_u64(json, "live_bytes", process->live_bytes);
 	json_u64(json, "peak_bytes", process->peak_bytes);
@@ -37,6 +39,9 @@ void sessions_put_status(struct out *out, const struct control_process *process)
 		   units_grouped(process->events).text, units_duration(process->age_ns).text,
 		   units_bytes(process->live_bytes).text, units_bytes(process->peak_bytes).text,
 		   units_grouped(process->lost_events).text);
+	if (process->sample_bytes)
+		text_print(text, "  sampled: a block every %s bytes; the figures are estimates\n",
+			   units_grouped(process->sample_bytes).text);
 	text_print(text, "  %s in ", units_bytes(process->file_bytes).text);
 	text_put_visible(text, process->file, strlen(process->file));
 	if (process->piece > 1)

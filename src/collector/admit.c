@@ -268,14 +268,18 @@ struct shm_options admit_memory(const struct session *session)
 	uint32_t flags = (options->free_stacks ? WIRE_OPT_FREE_STACKS : 0) |
 			 (session->tsc ? 0 : WIRE_OPT_CLOCK_NS) |
 			 (options->children ? WIRE_OPT_FOLLOW_FORK : 0) |
-			 (options->on_usr1 ? WIRE_OPT_USR1 : 0);
+			 (options->on_usr1 ? WIRE_OPT_USR1 : 0) |
+			 (options->drop ? WIRE_OPT_DROP : 0);
 	/* The pool of a process that is attached to may be there already, with its size. */
 	uint64_t most = options->bounds.max_memory_bytes;
 	bool small = most && most < POOL_SMALL_BELOW && !options->pid;
+	enum wire_state state = options->sample_log2 ? WIRE_SAMPLED : WIRE_RECORD;
 	return (struct shm_options){.depth = options->depth,
 				    .chunk_count = small ? POOL_SMALL_CHUNKS : 0,
 				    .options = flags,
-				    .state = session->recording_now ? WIRE_RECORD : WIRE_IDLE};
+				    .state = session->recording_now ? state : WIRE_IDLE,
+				    .sampling = options->sample_log2,
+				    .sample_seed = options->sample_seed};
 }
 
 /* Texts in it are the caller's to free; so is names_fd until a section has it. */
@@ -303,6 +307,9 @@ section_facts(struct session *session, struct session_process *process, const st
 		.naming_ctx = options->ctx,
 		.helper = session->namer.pid,
 		.max_memory_bytes = options->bounds.max_memory_bytes,
+		.sample_log2 = options->sample_log2,
+		.max_overhead = options->max_overhead,
+		.overload_share = options->overload_share,
 		.unhooked = image->unhooked,
 	};
 }
@@ -420,6 +427,9 @@ static int make_memory(const struct session *session, pid_t pid, const struct im
 		       struct patching *patching, struct shm *ret_shm, struct tm_error *err)
 {
 	struct shm_options memory = admit_memory(session);
+	/* It has its parent's blocks, which its filter does not yet know. */
+	if (image->forked && memory.state == WIRE_SAMPLED)
+		memory.state = WIRE_SAMPLED_ALL;
 	*patching = (struct patching){0};
 	if (!image->glue && pid == session->launch.pid) /* entered: patched already */
 		memcpy(patching->unhooked, session->preflight.unhooked, sizeof patching->unhooked);

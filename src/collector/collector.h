@@ -63,6 +63,12 @@ struct collector_options {
 	uint64_t max_file_bytes; /* 0 = no limit */
 	struct collector_bounds bounds;
 	enum collector_usr1 on_usr1;
+	unsigned sample_log2;  /* of the interval to sample blocks by; 0: all are recorded */
+	uint64_t sample_seed;  /* for tests: the same blocks each time; 0: by chance */
+	double max_overhead;   /* share of the program's CPU time; more raises the interval. 0: none
+				*/
+	bool drop;             /* lose events, and count them, rather than have the program wait */
+	double overload_share; /* sample when it waits for longer than this share; 0: never */
 	const struct plan_hooks *hooks; /* the user's own entry points; NULL none */
 	pid_t follow_pid;             /* collector_follow(): the program that started us; else 0 */
 	const char *session;          /* collector_follow(): where it will knock */
@@ -82,6 +88,7 @@ struct collector_trace {
 	uint64_t file_device, file_inode; /* so that no other file is taken for it */
 	struct model_totals totals;       /* of the last image */
 	struct trace_end end;
+	uint64_t sample_bytes; /* blocks were sampled, by this interval at most; 0: none was */
 	uint64_t bad_events;
 	unsigned name_warnings;  /* files that could not be used for names */
 	char name_warning[512];  /* about the first of them */

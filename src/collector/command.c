@@ -53,6 +53,8 @@ static enum control_state state_of(const struct section *section)
 	case WIRE_IDLE:
 		return CONTROL_WAITING;
 	case WIRE_RECORD:
+	case WIRE_SAMPLED:
+	case WIRE_SAMPLED_ALL:
 		return CONTROL_RECORDING;
 	case WIRE_PAUSED:
 		return CONTROL_PAUSED;
@@ -99,6 +101,7 @@ static bool tell_process(void *ctx, size_t index, struct control_process *ret)
 	ret->pid = (int32_t)process->pid;
 	ret->state = state_of(section);
 	ret->piece = process->piece;
+	ret->sample_bytes = section ? section_sample_bytes(section) : 0;
 	ret->events = figures.events;
 	ret->live_bytes = figures.live_bytes;
 	ret->peak_bytes = figures.peak_bytes;
@@ -151,6 +154,22 @@ static int mark(struct section *section, const char *text, struct tm_error *err)
 	return error ? tm_fail(err, error, "%s", strerror(-error)) : tm_fail(err, 0, "marked");
 }
 
+/* text: the interval in bytes, a power of two; 0: all blocks. */
+static int sample(struct section *section, const char *text, struct tm_error *err)
+{
+	uint64_t bytes = strtoull(text, NULL, 10);
+	unsigned log2 = bytes ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
+	if (bytes && (log2 < TRACE_INTERVAL_LOG2_MIN || log2 > TRACE_INTERVAL_LOG2_MAX))
+		return tm_fail(err, -EINVAL, "no such interval");
+	if (section_state(section) == WIRE_IDLE)
+		return tm_fail(err, -EBUSY, "recording has not begun yet (--delay)");
+	if (section_sample_bytes(section) == bytes)
+		return tm_fail(err, 0, "it was so already");
+	section_set_sampling(section, log2, "");
+	return bytes ? tm_fail(err, 0, "samples a block every %s", text)
+		     : tm_fail(err, 0, "records every block");
+}
+
 static int obey_one(struct session *session, struct session_process *process,
 		    const struct control_request *request, struct tm_error *err)
 {
@@ -162,6 +181,8 @@ static int obey_one(struct session *session, struct session_process *process,
 		return switch_state(section, WIRE_PAUSED, WIRE_RECORD, err);
 	case CONTROL_MARK:
 		return mark(section, request->text, err);
+	case CONTROL_SAMPLE:
+		return sample(section, request->text, err);
 	case CONTROL_ROTATE: {
 		int error = admit_rotate(session, process, err);
 		return error ? error : tm_fail(err, 0, "goes on in a new file");

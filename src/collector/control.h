@@ -20,7 +20,7 @@
 
 enum {
 	CONTROL_MAGIC = 0x6c746374, /* "tctl" */
-	CONTROL_VERSION = 1,
+	CONTROL_VERSION = 2,
 	CONTROL_TEXT_MAX = 1000,
 };
 
@@ -32,7 +32,8 @@ enum control_verb {
 	CONTROL_MARK = 4,
 	CONTROL_STOP = 5,
 	CONTROL_STOP_PROGRAM = 6,
-	CONTROL_VERBS = 7,
+	CONTROL_SAMPLE = 7, /* text: the interval in bytes; "0": every block */
+	CONTROL_VERBS = 8,
 };
 
 struct control_request {
@@ -56,9 +57,10 @@ struct control_process {
 	uint32_t piece; /* from 1 */
 	uint64_t events, live_bytes, peak_bytes, lost_events;
 	uint64_t file_bytes, age_ns;
-	char source[16];   /* "run", "attach", "self" */
-	char program[512]; /* path; cut at its begin when longer */
-	char file[4096];   /* absolute where that can be told */
+	uint64_t sample_bytes; /* 0: every block is recorded */
+	char source[16];       /* "run", "attach", "self" */
+	char program[512];     /* path; cut at its begin when longer */
+	char file[4096];       /* absolute where that can be told */
 };
 
 enum control_kind { CONTROL_PROCESS = 0, CONTROL_DONE = 1, CONTROL_REFUSED = 2 };

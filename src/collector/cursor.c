@@ -372,6 +372,8 @@ struct cursor_counters cursors_counters(const struct cursors *cursors)
 		sum.cut += atomic_load_explicit(&stream->cut, memory_order_relaxed);
 		sum.fp_frames += atomic_load_explicit(&stream->fp_frames, memory_order_relaxed);
 		sum.frames += atomic_load_explicit(&stream->frames, memory_order_relaxed);
+		sum.cost += atomic_load_explicit(&stream->cost, memory_order_relaxed);
+		sum.samples += atomic_load_explicit(&stream->samples, memory_order_relaxed);
 		sum.unwinds += atomic_load_explicit(&stream->unwinds, memory_order_relaxed);
 	}
 	return sum;

@@ -71,6 +71,7 @@ struct cursors {
 /* Sums over all streams, as the agent counts them. */
 struct cursor_counters {
 	uint64_t lost, waited_ns, cut, fp_frames, frames, unwinds;
+	uint64_t cost, samples; /* ticks of the stamps' clock; sampled blocks and their ends */
 };
 
 TM_MUST_CHECK int cursors_init(struct cursors *cursors, const struct wire_map *map);

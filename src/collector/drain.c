@@ -167,6 +167,7 @@ void section_drain(struct section *section)
 			nanosleep(&(struct timespec){.tv_nsec = STOP_GRACE_NS}, NULL);
 		uint64_t words = pass(section);
 		section_check_memory(section);
+		section_fill_filter(section);
 		if (section->names)
 			names_modules(section->names);
 		make_chunks(section);
@@ -185,6 +186,7 @@ void section_drain(struct section *section)
 			section_take_moments(section, false);
 			section_mind_room(section);
 			section_tell(section);
+			section_look_at_cost(section, now_ns);
 			feed_tick(&section->feed);
 			tick_names(section);
 			section->next_tick_ns = now_ns + TICK_NS;

@@ -33,6 +33,7 @@ void feed_done(struct feed *feed)
 	feed->repair = repair_free(feed->repair);
 	feed->heaps = heaps_free(feed->heaps);
 	paused_done(&feed->paused);
+	sampled_done(&feed->sampled);
 }
 
 static void fail(struct feed *feed, int error)
@@ -107,6 +108,18 @@ void feed_born(struct feed *feed, uint64_t address)
 		fail(feed, error);
 }
 
+void feed_passed(struct feed *feed, uint32_t thread_id)
+{
+	for (size_t i = feed->count; i-- > 0;) {
+		if (feed->batch[i].thread_id != thread_id)
+			continue;
+		if (feed->batch[i].op == TRACE_REALLOC_FREE)
+			feed->batch[i].op = TRACE_FREE;
+		return;
+	}
+	model_forget_realloc(feed->model, thread_id);
+}
+
 /* Of the ends of unknown blocks: those that were born in a pause. */
 static void tell_paused(struct feed *feed, const struct trace_event *events, size_t count)
 {
@@ -134,7 +147,10 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 	if (!count)
 		return;
 	feed_write_names(feed);
-	int error = model_apply(feed->model, events, count, &feed->why);
+	int error = atomic_load_explicit(&feed->sampled.on, memory_order_relaxed)
+			    ? sampled_apply(&feed->sampled, feed->model, feed->map, events, count,
+					    &count, &feed->why)
+			    : model_apply(feed->model, events, count, &feed->why);
 	if (error) {
 		fail(feed, error);
 		return;

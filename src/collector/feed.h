@@ -11,6 +11,7 @@
 #include "collector/modules_seen.h"
 #include "collector/paused.h"
 #include "collector/repair.h"
+#include "collector/sampled.h"
 #include "collector/stack_ids.h"
 #include "collector/stamp.h"
 #include "model/model.h"
@@ -37,6 +38,7 @@ struct feed {
 	uint64_t bad_events;  /* words that were no event */
 	uint64_t repaired;    /* events whose order was put right */
 	struct paused paused; /* blocks born in pauses */
+	struct sampled sampled;
 	struct repair *repair;
 	struct heaps *heaps; /* NULL: no named heap needs them */
 	bool mixed;          /* the batch has events of several threads */
@@ -100,6 +102,8 @@ static inline uint64_t feed_time(struct feed *feed, uint64_t stamp)
 	return feed->last_ns;
 }
 
+/* The realloc that a thread has begun made a block that is not recorded: it was a free. */
+void feed_passed(struct feed *feed, uint32_t thread_id);
 /* A block was allocated in a pause. */
 void feed_born(struct feed *feed, uint64_t address);
 /* A mark, or a pause or its end. Times that fall are raised. */

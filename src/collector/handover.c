@@ -114,6 +114,9 @@ static int copy_feed(struct section *to, struct feed *from)
 	feed->paused = from->paused;
 	feed->paused.births = feed->paused.frees = 0;
 	from->paused = (struct paused){0};
+	feed->sampled = from->sampled;
+	from->sampled.threads = NULL;
+	from->sampled.thread_room = 0;
 	feed->heaps = from->heaps;
 	from->heaps = NULL;
 	feed->repair = repair_new();
@@ -143,6 +146,7 @@ void section_hand_over(struct section *section)
 	heir->shrink = section->shrink;
 	heir->shrink.checked_bytes = 0;
 	heir->sleep_ns = section->sleep_ns;
+	heir->fill_passes = section->fill_passes;
 	heir->feed.error = copy_feed(heir, &section->feed);
 	heir->elder_model = section->feed.model;
 	section->feed.model = NULL;

@@ -214,7 +214,7 @@ void inherit_set_sums(const struct inherit_set *set, uint64_t *ret_blocks, uint6
 	*ret_blocks = set->block_count;
 	*ret_bytes = 0;
 	for (size_t i = 0; i < set->block_count; i++)
-		*ret_bytes += set->blocks[i].size_bytes;
+		*ret_bytes += trace_weigh(set->blocks[i].size_bytes, i).bytes;
 }
 
 void inherit_apply(const struct inherit_set *set, struct feed *feed, uint32_t tid)

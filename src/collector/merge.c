@@ -75,7 +75,7 @@ static const uint64_t *skip_bad(struct merge *merge, struct cursor *cursor)
 struct decoded {
 	uint64_t address, size_bytes;
 	uint32_t node, free_node;
-	uint8_t op, align_log2;
+	uint8_t op, align_log2, flags;
 };
 
 /* The fields of a heap event of `words` words whose second word is w1. */
@@ -97,10 +97,16 @@ static inline struct decoded decode(uint64_t w0, uint64_t w1, const uint64_t *at
 		out.op = (w0 & 15) == WIRE_OP_ALLOC_WIDE ? TRACE_ALLOC : TRACE_REALLOC_ALLOC;
 		out.node = (uint32_t)(w2 >> 32);
 		out.align_log2 = w2 & 63;
-		out.size_bytes = take_load(at + 3);
+		out.size_bytes = trace_word_make(take_load(at + 3),
+						 (unsigned)(w2 >> 8) & WIRE_SAMPLING_LOG2);
 		break;
 	case WIRE_OP_FREE:
 		out.op = TRACE_FREE;
+		break;
+	case WIRE_OP_FREE_OUTSIDE:
+	case WIRE_OP_REALLOC_BEGIN_OUTSIDE:
+		out.op = (w0 & 15) == WIRE_OP_FREE_OUTSIDE ? TRACE_FREE : TRACE_REALLOC_FREE;
+		out.flags = TRACE_EVENT_OUTSIDE;
 		break;
 	case WIRE_OP_FREE_STACK:
 		out.op = TRACE_FREE;
@@ -119,6 +125,7 @@ static inline struct decoded decode(uint64_t w0, uint64_t w1, const uint64_t *at
 	case WIRE_OP_NONE:
 	case WIRE_OP_EXTRA:
 	case WIRE_OP_BORN:
+	case WIRE_OP_PASSED:
 		break;
 	}
 	return out;
@@ -140,6 +147,7 @@ static inline void put_heap_event(struct feed *feed, const struct cursor *cursor
 		.op = in->op,
 		.api = api < TRACE_API_COUNT ? api : TRACE_API_CUSTOM,
 		.align_log2 = in->align_log2,
+		.flags = in->flags,
 	};
 }
 
@@ -163,6 +171,8 @@ static __attribute__((noinline)) const uint64_t *take_event(struct merge *merge,
 		extra_take(merge->extra, cursor, stamp, at, words);
 	} else if (__builtin_expect((w0 & 15) == WIRE_OP_BORN, 0)) {
 		feed_born(merge->feed, w1);
+	} else if (__builtin_expect((w0 & 15) == WIRE_OP_PASSED, 0)) {
+		feed_passed(merge->feed, cursor->thread_id);
 	} else {
 		struct decoded in = decode(w0, w1, at);
 		put_heap_event(merge->feed, cursor, stamp, w0, &in);

@@ -70,6 +70,7 @@ static int fill(struct section *section, const struct section_options *options,
 		feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier, err);
 	if (error)
 		return error;
+	atomic_store(&section->feed.sampled.on, options->sample_log2 != 0);
 	atomic_store(&section->origin_ns, section->feed.clock.origin_ns);
 	return section_connect(section, err);
 }
@@ -171,12 +172,15 @@ static void write_meta(struct section *section, const struct inherit_set *inheri
 	char host[256] = "";
 	gethostname(host, sizeof host - 1);
 	const struct section_options *options = &section->options;
+	uint64_t sampled = section_sample_bytes(section);
 	struct trace_meta meta = {
 		.tool_version = TIDEMARK_VERSION,
 		.program = section->program,
 		.command = section->command,
 		.host = host,
-		.mode = "exact",
+		.mode = sampled ? "sampled" : "exact",
+		.sample_bytes = sampled,
+		.unknown = sampled ? TRACE_UNKNOWN_TEMPORARY : 0,
 		.source = options->woken ? "attach" : "run",
 		.clock = options->tsc ? "tsc" : "monotonic",
 		.pid = (uint32_t)options->pid,

@@ -36,6 +36,9 @@ struct section_options {
 	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
 	pid_t helper;                /* the process that looks up names; 0 none */
 	uint64_t max_memory_bytes;   /* of the recorder; 0 no limit */
+	unsigned sample_log2;        /* of the interval to sample blocks by; 0: all are recorded */
+	double max_overhead;         /* raise the interval beyond this share of CPU; 0: never */
+	double overload_share;       /* sample when it waits for longer than this; 0: never */
 	const char *unhooked;        /* what could not be hooked, copied; NULL or "" nothing */
 };
 
@@ -72,6 +75,13 @@ void section_end(struct section *section, const struct section_ending *ending);
 /* Record, pause or stop: what the agent is told, and the trace where it was paused. Thread-safe. */
 void section_set_state(struct section *section, enum wire_state state);
 enum wire_state section_state(const struct section *section);
+/*
+ * From now on blocks are sampled by this interval; 0: all are recorded. `why` is
+ * for the trace, in a few words; "" if somebody asked for it. Thread-safe.
+ */
+void section_set_sampling(struct section *section, unsigned interval_log2, const char *why);
+/* The present interval in bytes; 0: all blocks are recorded. Thread-safe. */
+uint64_t section_sample_bytes(const struct section *section);
 /* Names this moment. Thread-safe. -ENOMEM, or -ESHUTDOWN when it is over. */
 TM_MUST_CHECK int section_mark(struct section *section, const char *text);
 

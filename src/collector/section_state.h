@@ -33,6 +33,13 @@ struct section_shrink {
 	uint64_t checked_bytes;   /* of the model, when it was last looked at */
 };
 
+/* What recording has cost when it was last looked at (sampling.c). */
+struct section_pace {
+	uint64_t looked_ns, target_cpu_ns, own_cpu_ns;
+	struct cursor_counters counters;
+	uint64_t lost_told_ns; /* when a loss was last told */
+};
+
 struct section {
 	struct section_options options;
 	char *program, *command, *folder;
@@ -69,6 +76,8 @@ struct section {
 	_Atomic bool urgent; /* a note of the watch cannot wait */
 	_Atomic bool ending;
 	struct section_ending how; /* valid once `ending` */
+	uint32_t fill_passes;      /* since all ends are told until the filter is filled */
+	struct section_pace pace;
 	uint64_t next_tick_ns;
 	uint64_t last_pass_ns;
 	uint64_t sleep_ns;
@@ -103,6 +112,19 @@ void section_wake(struct section *section);
 void section_take_moments(struct section *section, bool wait);
 /* For section_figures(). */
 void section_tell(struct section *section);
+
+/* A moment for the trace, now. -ENOMEM, -ESHUTDOWN, -EAGAIN. Thread-safe. */
+TM_MUST_CHECK int section_add_moment(struct section *section, enum trace_moment_kind kind,
+				     const char *text);
+
+/* ---- sampling.c ---- */
+
+/* After each pass: the filter is filled when its time has come. */
+void section_fill_filter(struct section *section);
+/* Now and then: does recording cost more than it may, or make the program wait too long? */
+void section_look_at_cost(struct section *section, uint64_t now_ns);
+/* Enters or leaves the states in which blocks are sampled; false: `state` is none of this file. */
+bool section_switch_sampled(struct section *section, enum wire_state state);
 
 /* ---- handover.c ---- */
 

@@ -95,6 +95,7 @@ static int lay_out(struct shm *shm, const struct shm_options *options, struct tm
 		.depth = options->depth ? options->depth : WIRE_DEPTH_MAX,
 		.options = options->options,
 		.patches_bytes = options->patches_bytes,
+		.sample_seed = options->sample_seed,
 	};
 	int error = fit_limits(&control, err);
 	if (error) {
@@ -114,6 +115,9 @@ static int lay_out(struct shm *shm, const struct shm_options *options, struct tm
 	struct wire_control *shared = shm->map.control;
 	atomic_store_explicit(&shared->nodes_next, 1, memory_order_relaxed);
 	atomic_store_explicit(&shared->thread_serial, 1, memory_order_relaxed);
+	atomic_store_explicit(&shared->sampling, options->sampling, memory_order_relaxed);
+	if (options->state == WIRE_SAMPLED)
+		atomic_store_explicit(&shared->gate, options->sampling, memory_order_relaxed);
 	atomic_store_explicit(&shared->state, options->state, memory_order_relaxed);
 	fill_pool(&shm->map);
 	return 0;

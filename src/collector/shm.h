@@ -9,9 +9,11 @@
 #include "wire/pool.h"
 
 struct shm_options {
-	uint32_t depth;                                 /* frames kept; 0 = WIRE_DEPTH_MAX */
-	uint32_t options;                               /* WIRE_OPT_* */
-	uint32_t state;                                 /* enum wire_state to begin with */
+	uint32_t depth;       /* frames kept; 0 = WIRE_DEPTH_MAX */
+	uint32_t options;     /* WIRE_OPT_* */
+	uint32_t state;       /* enum wire_state to begin with */
+	uint32_t sampling;    /* control.sampling, in the states that have one */
+	uint64_t sample_seed; /* 0: of the agent's choice */
 	uint32_t chunk_count, stream_count, node_count; /* 0 = defaults */
 	const void *patches; /* struct wire_patches and what follows, copied; NULL none */
 	uint64_t patches_bytes;

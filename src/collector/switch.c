@@ -21,7 +21,7 @@ void section_wake(struct section *section)
 	syscall(SYS_futex, &control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static int add_moment(struct section *section, enum trace_moment_kind kind, const char *text)
+int section_add_moment(struct section *section, enum trace_moment_kind kind, const char *text)
 {
 	uint64_t now_ns = clock_steady_ns(), origin_ns = atomic_load(&section->origin_ns);
 	char *copy = tm_strdup(text);
@@ -48,7 +48,7 @@ static int add_moment(struct section *section, enum trace_moment_kind kind, cons
 
 int section_mark(struct section *section, const char *text)
 {
-	return add_moment(section, TRACE_MOMENT_MARK, text);
+	return section_add_moment(section, TRACE_MOMENT_MARK, text);
 }
 
 void section_take_moments(struct section *section, bool wait)
@@ -79,17 +79,23 @@ void section_set_state(struct section *section, enum wire_state state)
 		atomic_store(&control->off_reason, WIRE_OFF_STOPPED);
 	/* Without memory for the note the switch is what counts. */
 	if (old == WIRE_PAUSED && state == WIRE_RECORD &&
-	    add_moment(section, TRACE_MOMENT_RESUME, ""))
+	    section_add_moment(section, TRACE_MOMENT_RESUME, ""))
 		section_wake(section);
-	atomic_store(&control->state, state);
+	if (!section_switch_sampled(section, state))
+		atomic_store(&control->state, state);
 	if (old == WIRE_RECORD && state == WIRE_PAUSED &&
-	    add_moment(section, TRACE_MOMENT_PAUSE, ""))
+	    section_add_moment(section, TRACE_MOMENT_PAUSE, ""))
 		section_wake(section);
 }
 
+/* Whether all blocks are recorded or some are makes no difference here. */
 enum wire_state section_state(const struct section *section)
 {
-	return (enum wire_state)atomic_load(&section->control->state);
+	const struct wire_control *control = section->control;
+	enum wire_state state = (enum wire_state)atomic_load(&control->state);
+	if (state != WIRE_SAMPLED && state != WIRE_SAMPLED_ALL)
+		return state;
+	return atomic_load(&control->sampling) & WIRE_SAMPLING_PAUSED ? WIRE_PAUSED : WIRE_RECORD;
 }
 
 void section_tell(struct section *section)

@@ -78,16 +78,16 @@ static int take_move(void *ctx, const struct move *move)
 		return -ENOMEM;
 	keep_peak(d, point);
 	if (move->kind == MOVE_END) {
-		point->live--;
+		point->live -= move->count;
 		point->live_bytes -= move->size_bytes;
-		point->life_us += now_us;
+		point->life_us += now_us * move->count;
 		d->live_bytes -= move->size_bytes;
 		return 0;
 	}
-	point->births += move->kind == MOVE_BEGIN;
+	point->births += move->kind == MOVE_BEGIN ? move->count : 0;
 	point->birth_bytes += move->kind == MOVE_BEGIN ? move->size_bytes : 0;
-	point->life_us -= now_us;
-	point->live++;
+	point->life_us -= now_us * move->count;
+	point->live += move->count;
 	point->live_bytes += move->size_bytes;
 	if (point->live_bytes > point->most_bytes) {
 		point->most_bytes = point->live_bytes;

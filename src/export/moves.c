@@ -37,11 +37,13 @@ struct moves {
 
 static int tell(struct moves *m, enum move_kind kind, const struct trace_event *event)
 {
+	struct trace_weight weight = trace_weigh(event->size_bytes, event->block_id);
 	const struct move move = {
 		.kind = kind,
 		.time_ns = event->time_ns,
 		.block_id = event->block_id,
-		.size_bytes = event->size_bytes,
+		.count = weight.count,
+		.size_bytes = weight.bytes,
 		.stack_id = event->stack_id,
 		.thread_id = event->thread_id,
 	};
@@ -93,7 +95,7 @@ static int choose(struct moves *m, const struct trace_event *event, bool *ret_ch
 		.stack_id = event->stack_id,
 		.thread_id = event->thread_id,
 		.api = event->api,
-		.size_bytes = event->size_bytes,
+		.size_bytes = trace_word_size(event->size_bytes),
 		.address = event->address,
 		.birth_ns = event->time_ns,
 		.now_ns = m->input->to_ns,

@@ -19,9 +19,10 @@ enum move_kind {
 
 struct move {
 	enum move_kind kind;
-	uint64_t time_ns, block_id, size_bytes;
-	uint32_t stack_id;  /* of the allocation */
-	uint32_t thread_id; /* that did it */
+	uint64_t time_ns, block_id;
+	uint64_t count, size_bytes; /* what it stands for: 1 and its size, unless it is sampled */
+	uint32_t stack_id;          /* of the allocation */
+	uint32_t thread_id;         /* that did it */
 };
 
 /* Not 0 stops with that value. */

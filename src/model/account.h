@@ -74,8 +74,34 @@ HOT void account_raise(struct model *m, uint64_t bytes)
 		account_new_maximum(m);
 }
 
-HOT void account_birth(struct model *m, struct stack_hot *stack, uint32_t slot, uint64_t size_bytes)
+/* The same of a block that stands for others, too (trace/weight.h). */
+COLD void account_sampled_birth(struct model *m, struct stack_hot *stack, uint32_t slot,
+				uint64_t word, uint64_t block_id)
 {
+	struct trace_weight weight = trace_weigh_sampled(word, block_id);
+	stacks_touch(&m->stacks, stack, slot, m->epoch);
+	stack->birth_bytes += weight.bytes;
+	stack->births += (uint32_t)weight.count;
+	if (!(stack->flags & STACK_BORE)) {
+		stack->flags |= STACK_BORE;
+		m->stack_count++;
+	}
+	account_defer_cell(m, cell_key(slot, CELL_SIZE, model_bucket(trace_word_size(word))),
+			   weight.count, 0);
+	m->allocations++;
+	m->extra_births += weight.count - 1;
+	m->extra_live += weight.count - 1;
+	m->allocated_bytes += weight.bytes;
+	account_raise(m, weight.bytes);
+}
+
+HOT void account_birth(struct model *m, struct stack_hot *stack, uint32_t slot, uint64_t size_bytes,
+		       uint64_t block_id)
+{
+	if (UNLIKELY(trace_word_sampled(size_bytes))) {
+		account_sampled_birth(m, stack, slot, size_bytes, block_id);
+		return;
+	}
 	stacks_touch(&m->stacks, stack, slot, m->epoch);
 	stack->birth_bytes += size_bytes;
 	stack->births++;
@@ -90,10 +116,36 @@ HOT void account_birth(struct model *m, struct stack_hot *stack, uint32_t slot, 
 	account_raise(m, size_bytes);
 }
 
+COLD bool account_sampled_end(struct model *m, const struct live_block *block,
+			      struct stack_hot *stack, uint64_t block_id)
+{
+	struct trace_weight weight = trace_weigh_sampled(live_size_bytes(block), block_id);
+	stacks_touch(&m->stacks, stack, block->slot, m->epoch);
+	m->live_bytes -= weight.bytes;
+	m->extra_live -= weight.count - 1;
+	if (m->live_bytes < m->slice.min_bytes)
+		m->slice.min_bytes = m->live_bytes;
+	uint32_t bucket = model_bucket(m->now_us - live_birth_us(block));
+	account_defer_cell(m, cell_key(block->slot, CELL_LIFE, bucket), weight.count, 0);
+	if (live_birth_slice(block) == m->slice.slice_id) {
+		stack->deaths += (uint32_t)weight.count;
+		stack->death_bytes += weight.bytes;
+		return false;
+	}
+	stack->base_blocks -= (uint32_t)weight.count;
+	stack->base_bytes -= weight.bytes;
+	account_defer_cell(m, cell_key(block->slot, CELL_DEATH, live_birth_slice(block)),
+			   weight.count, weight.bytes);
+	return true;
+}
+
 /* A block's end, whatever the cause. Tells whether it was born before the open slice. */
-HOT bool account_end(struct model *m, const struct live_block *block, struct stack_hot *stack)
+HOT bool account_end(struct model *m, const struct live_block *block, struct stack_hot *stack,
+		     uint64_t block_id)
 {
 	uint64_t size_bytes = live_size_bytes(block);
+	if (UNLIKELY(trace_word_sampled(size_bytes)))
+		return account_sampled_end(m, block, stack, block_id);
 	stacks_touch(&m->stacks, stack, block->slot, m->epoch);
 	m->live_bytes -= size_bytes;
 	if (m->live_bytes < m->slice.min_bytes)
@@ -114,24 +166,26 @@ HOT bool account_end(struct model *m, const struct live_block *block, struct sta
 
 /* The block lives on as if it had not ended at death_us. */
 static inline void account_return(struct model *m, const struct live_block *block,
-				  uint64_t death_us)
+				  uint64_t death_us, uint64_t block_id)
 {
-	uint64_t size_bytes = live_size_bytes(block);
+	struct trace_weight weight = trace_weigh(live_size_bytes(block), block_id);
+	uint64_t size_bytes = weight.bytes;
 	struct stack_hot *stack = stacks_hot(&m->stacks, block->slot);
 	stacks_touch(&m->stacks, stack, block->slot, m->epoch);
 	if (live_birth_slice(block) == m->slice.slice_id) {
-		stack->deaths--;
+		stack->deaths -= (uint32_t)weight.count;
 		stack->death_bytes -= size_bytes;
 	} else {
-		stack->base_blocks++;
+		stack->base_blocks += (uint32_t)weight.count;
 		stack->base_bytes += size_bytes;
 		/* The death may stand in an earlier slice: sums over slices come out right. */
 		account_defer_cell(m, cell_key(block->slot, CELL_DEATH, live_birth_slice(block)),
-				   UINT64_MAX, -size_bytes);
+				   -weight.count, -size_bytes);
 	}
 	uint32_t bucket = model_bucket(death_us - live_birth_us(block));
-	if (!account_take_back_beside(stack->lives, bucket))
-		account_defer_cell(m, cell_key(block->slot, CELL_LIFE, bucket), UINT64_MAX, 0);
+	m->extra_live += weight.count - 1;
+	if (weight.count != 1 || !account_take_back_beside(stack->lives, bucket))
+		account_defer_cell(m, cell_key(block->slot, CELL_LIFE, bucket), -weight.count, 0);
 	account_raise(m, size_bytes);
 }
 

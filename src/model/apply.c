@@ -91,7 +91,8 @@ HOT void remove_older(struct model *m, struct young *young, uint64_t mixed, stru
 /* A block is born or comes back where one still seems to live: that one ended unseen. */
 COLD void end_unseen(struct model *m, struct young *young, uint64_t key, struct live_place place)
 {
-	account_end(m, place.block, stacks_hot(&m->stacks, place.block->slot));
+	account_end(m, place.block, stacks_hot(&m->stacks, place.block->slot),
+		    m->by_block ? key : live_other(place.block));
 	if (place.line)
 		remove_older(m, young, live_mix(&m->live, key), place, 0);
 	else
@@ -169,7 +170,7 @@ HOT void begin_block(struct model *m, struct trace_event *event, struct live_blo
 		.other = by_block ? event->address : event->block_id,
 	};
 	live_describe(block, &facts);
-	account_birth(m, stacks_hot(&m->stacks, slot), slot, size_bytes);
+	account_birth(m, stacks_hot(&m->stacks, slot), slot, size_bytes, event->block_id);
 }
 
 static __attribute__((noinline)) int alloc_slowly(struct model *m, struct trace_event *event,
@@ -237,7 +238,8 @@ static __attribute__((noinline)) void apply_unknown(struct model *m, struct trac
 HOT void end_plain(struct model *m, struct trace_event *event, struct stack_hot *stack,
 		   struct thread_state *thread)
 {
-	if (thread->last_block == event->block_id + 1) {
+	/* Of a sampled block nobody knows what else its thread did since. */
+	if (thread->last_block == event->block_id + 1 && !trace_word_sampled(event->size_bytes)) {
 		event->flags |= TRACE_EVENT_TEMPORARY;
 		stack->temporary++;
 		m->temporary++;
@@ -267,7 +269,7 @@ HOT void end_block(struct model *m, struct trace_event *event, struct thread_sta
 		event->block_id = live_other(block);
 	event->stack_id = stack->stack_id;
 	event->size_bytes = live_size_bytes(block);
-	if (UNLIKELY(account_end(m, block, stack)))
+	if (UNLIKELY(account_end(m, block, stack, event->block_id)))
 		event->flags |= TRACE_EVENT_OLD;
 	if (op == TRACE_FREE)
 		end_plain(m, event, stack, thread);
@@ -334,7 +336,7 @@ static int bring_back(struct model *m, struct trace_event *event, struct thread_
 	event->block_id = m->by_block ? pending->key : live_other(&pending->block);
 	pending->block.low = block->low;
 	*block = pending->block;
-	account_return(m, block, pending->death_us);
+	account_return(m, block, pending->death_us, event->block_id);
 	return 0;
 }
 

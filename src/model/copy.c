@@ -2,6 +2,7 @@
 #include "model/copy.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "model/state.h"
 
@@ -134,6 +135,9 @@ void copy_skip_moments(struct copy *copy, uint64_t until_ns)
 			return;
 		if (moment->kind == TRACE_MOMENT_PAUSE || moment->kind == TRACE_MOMENT_RESUME)
 			copy->starts_paused = moment->kind == TRACE_MOMENT_PAUSE;
+		if (trace_moment_interval(moment) ||
+		    (moment->kind == TRACE_MOMENT_MODE && !strncmp(moment->text, "exact", 5)))
+			copy->starts_mode = moment->text;
 	}
 }
 
@@ -144,6 +148,10 @@ static int copy_moments(struct copy *copy, uint64_t until_ns)
 	if (copy->starts_paused)
 		rc = trace_writer_moment(copy->writer, &paused);
 	copy->starts_paused = false;
+	const struct trace_moment mode = {.kind = TRACE_MOMENT_MODE, .text = copy->starts_mode};
+	if (!rc && mode.text)
+		rc = trace_writer_moment(copy->writer, &mode);
+	copy->starts_mode = NULL;
 	for (; !rc && copy->next_moment < copy->moment_count; copy->next_moment++) {
 		struct trace_moment moment = copy->moments[copy->next_moment];
 		if (moment.time_ns > until_ns)

@@ -36,6 +36,8 @@ struct copy {
 	uint64_t last_ns;        /* of the last event written */
 	uint64_t births;         /* allocations written */
 	bool starts_paused;      /* a pause that began before lasts */
+	const char *starts_mode; /* borrowed; how blocks are recorded when it begins; NULL: as the
+				    section began */
 };
 
 /* Loads the tables of the selected section, makes the model. The caller begins the section. */

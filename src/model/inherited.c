@@ -33,7 +33,7 @@ static int add_live(void *ctx, const struct model_block *live)
 		.stack_id = live->stack_id,
 		.thread_id = live->thread_id,
 	};
-	set->bytes += live->size_bytes;
+	set->bytes += trace_weigh(live->size_bytes, live->block_id).bytes;
 	return 0;
 }
 

@@ -53,7 +53,7 @@ static int apply_one(struct model *m, struct trace_event *event)
 		return 0;
 	}
 	m->unlisted++;
-	account_birth(m, stacks_hot(&m->stacks, slot), slot, event->size_bytes);
+	account_birth(m, stacks_hot(&m->stacks, slot), slot, event->size_bytes, event->block_id);
 	return 0;
 }
 

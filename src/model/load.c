@@ -68,7 +68,7 @@ static int add_sum(struct loader *l, const struct trace_sum *sum)
 	hot->saved_bytes = sum->peak_bytes;
 	m->unlisted += live_blocks;
 	m->live_bytes += live_bytes;
-	m->allocations += sum->births;
+	m->allocations += sum->births; /* of sampled blocks: not their number, see first_unseen() */
 	m->temporary += sum->temporary;
 	m->failed += sum->failed;
 	if (__builtin_add_overflow(m->allocated_bytes, sum->birth_bytes, &m->allocated_bytes))
@@ -175,7 +175,8 @@ static bool may_end(const struct model *m, const struct trace_event *birth)
 	if (!found)
 		return false;
 	const struct stack_hot *stack = stacks_hot(&m->stacks, found - 1);
-	return stack->base_blocks > 0 && stack->base_bytes >= birth->size_bytes;
+	struct trace_weight weight = trace_weigh(birth->size_bytes, birth->block_id);
+	return stack->base_blocks >= weight.count && stack->base_bytes >= weight.bytes;
 }
 
 static int adopt_ending(struct loader *l, const struct trace_event *event)
@@ -263,13 +264,31 @@ static int replay_block(struct loader *l, size_t index)
 	}
 }
 
+/* The number of the first block that is born in or after event l->first_event, as events have it.
+ */
+static uint64_t first_unseen(struct loader *l)
+{
+	size_t index = history_index_of_event(&l->history, l->first_event);
+	const struct history_part *part = index < trace_reader_event_block_count(l->reader)
+						  ? history_part(&l->history, index, l->err)
+						  : NULL;
+	if (!part || part->facts.first_event > l->first_event)
+		return l->m->allocations;
+	uint64_t number = part->facts.first_block_id;
+	for (uint64_t i = 0;
+	     i < part->facts.event_count && part->facts.first_event + i < l->first_event; i++)
+		number += part->events[i].op == TRACE_ALLOC ||
+			  part->events[i].op == TRACE_REALLOC_ALLOC;
+	return number;
+}
+
 /* All events that the slices do not cover. */
 static int replay(struct loader *l)
 {
 	l->first_event = l->m->events;
-	l->first_block = l->m->allocations;
 	size_t count = trace_reader_event_block_count(l->reader);
 	int rc = 0;
+	l->first_block = first_unseen(l);
 	for (size_t i = history_index_of_event(&l->history, l->first_event); i < count && !rc; i++)
 		rc = replay_block(l, i);
 	return rc;

@@ -56,6 +56,15 @@ bool model_is_live(const struct model *m, uint64_t address)
 	return live_find(&m->live, live_page_of(&m->live, mixed), mixed).block;
 }
 
+void model_forget_realloc(struct model *m, uint32_t thread_id)
+{
+	struct thread_pending *pending = threads_has(&m->threads, thread_id)
+						 ? threads_at(&m->threads, thread_id)->pending
+						 : NULL;
+	if (pending)
+		pending->valid = false;
+}
+
 void model_prefetch(const struct model *m, uint64_t address)
 {
 	live_prefetch(&m->live, live_mix(&m->live, address));
@@ -132,7 +141,7 @@ void model_totals(const struct model *m, struct model_totals *ret)
 	*ret = (struct model_totals){
 		.duration_ns = (m->now_us > m->other_us ? m->now_us : m->other_us) * 1000,
 		.events = m->events,
-		.allocations = m->allocations,
+		.allocations = model_births(m),
 		.frees = model_frees(m),
 		.allocated_bytes = m->allocated_bytes,
 		.freed_bytes = m->allocated_bytes - m->live_bytes,

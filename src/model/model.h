@@ -44,6 +44,8 @@ struct model *model_free(struct model *m);
 TM_MUST_CHECK int model_apply(struct model *m, struct trace_event *events, size_t count,
 			      struct tm_error *err);
 bool model_is_live(const struct model *m, uint64_t address);
+/* The block that this thread's last REALLOC_FREE ended will not come back: nothing continues it. */
+void model_forget_realloc(struct model *m, uint32_t thread_id);
 /* Hint: these addresses come soon. */
 void model_prefetch(const struct model *m, uint64_t address);
 /* mremap: a TRACE_UNMAP of the old range, then a TRACE_MAP with moved_from by the same thread. */

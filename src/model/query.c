@@ -228,6 +228,7 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 	const struct trace_meta *meta;
 	if (!trace_reader_meta(reader, &meta, NULL))
 		s->unknown = meta->unknown;
+	s->sample_bytes = trace_reader_sample_bytes(reader);
 	struct model_totals totals;
 	model_totals(s->model, &totals);
 	s->duration_ns = totals.duration_ns;

@@ -231,6 +231,7 @@ static int add_block(void *ctx, const struct walk_block *block, const struct wal
 		.block_id = block->block_id,
 		.address = block->address,
 		.size_bytes = block->size_bytes,
+		.weight = block->weight,
 		.birth_ns = block->birth_ns,
 		.end_ns = ended ? end->time_ns : UINT64_MAX,
 		.birth_event = block->birth_event,

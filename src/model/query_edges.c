@@ -198,6 +198,7 @@ static int resolve_old_temporary(struct edges *edges, struct edge_part *part,
 	uint64_t first = edges->section->parts[part->index].first_event;
 	int rc = history_idle_since_birth(&edges->history, event->block_id, event->thread_id, first,
 					  &idle, edges->err);
+	idle &= !trace_word_sampled(event->size_bytes);
 	event->flags = idle ? TRACE_EVENT_TEMPORARY : 0;
 	return rc;
 }
@@ -211,7 +212,9 @@ static int resolve_end(struct edges *edges, struct edge_part *part, uint32_t at,
 	int rc = 0;
 	if (local) {
 		part->known[at] = true;
-		event->flags = event->op == TRACE_FREE && thread->last_block == event->block_id + 1
+		event->flags = event->op == TRACE_FREE &&
+					       thread->last_block == event->block_id + 1 &&
+					       !trace_word_sampled(event->size_bytes)
 				       ? TRACE_EVENT_TEMPORARY
 				       : 0;
 	} else if (!ends_known && part->known[at]) {
@@ -336,7 +339,8 @@ static void tell(const struct visit *visit, const struct edge_part *part, size_t
 		.ordinal = ordinal,
 		.time_ns = visit->last_ns,
 		.block_id = event->block_id,
-		.size_bytes = event->size_bytes,
+		.size_bytes = trace_word_size(event->size_bytes),
+		.weight = trace_weigh(event->size_bytes, event->block_id),
 		.stack_id = event->stack_id,
 		.is_temporary = event->flags & TRACE_EVENT_TEMPORARY,
 	};
@@ -355,7 +359,8 @@ static void tell(const struct visit *visit, const struct edge_part *part, size_t
 		return;
 	edge.kind = EDGE_RETURN;
 	edge.block_id = back->block_id;
-	edge.size_bytes = back->size_bytes;
+	edge.size_bytes = trace_word_size(back->size_bytes);
+	edge.weight = trace_weigh(back->size_bytes, back->block_id);
 	edge.stack_id = back->stack_id;
 	edge.held_ns = back->held_ns;
 	visit->fn(visit->ctx, &edge);

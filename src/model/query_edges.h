@@ -15,7 +15,8 @@ struct edge_event {
 	enum edge_kind kind;
 	uint64_t ordinal, time_ns;
 	uint64_t block_id, size_bytes;
-	uint64_t held_ns; /* of a return: since when the block was away */
+	struct trace_weight weight; /* what the block stands for */
+	uint64_t held_ns;           /* of a return: since when the block was away */
 	uint32_t stack_id;
 	bool is_temporary;
 };

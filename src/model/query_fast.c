@@ -56,7 +56,10 @@ void fast_plan(struct fast *fast)
 		fast->left_end = range->first_event;
 		fast->right = range->first_event;
 	}
-	fast->left_end_block = first <= end ? s->births_before[first] : range->first_block;
+	fast->left_end_block = range->first_block;
+	if (first <= end)
+		fast->error = range_births_before(fast->edges, fast->left_end,
+						  s->births_before[first], &fast->left_end_block);
 }
 
 /* ---- edges ---- */
@@ -64,7 +67,8 @@ void fast_plan(struct fast *fast)
 static void add_size(struct fast *fast, const struct edge_event *event)
 {
 	if (fast->query->want & QUERY_SIZES &&
-	    buckets_add(&fast->sizes, event->stack_id, model_bucket(event->size_bytes), 1))
+	    buckets_add(&fast->sizes, event->stack_id, model_bucket(event->size_bytes),
+			event->weight.count))
 		fast->error = -ENOMEM;
 }
 
@@ -77,7 +81,8 @@ static void add_life(struct fast *fast, const struct edge_event *event)
 	int rc = edges_life_bucket(fast->edges, event->block_id,
 				   back ? event->held_ns : event->time_ns, &bucket);
 	if (!rc)
-		rc = buckets_add(&fast->lives, event->stack_id, bucket, back ? UINT64_MAX : 1);
+		rc = buckets_add(&fast->lives, event->stack_id, bucket,
+				 back ? -event->weight.count : event->weight.count);
 	if (rc && rc != -ENOENT)
 		fast->error = rc;
 }
@@ -85,28 +90,29 @@ static void add_life(struct fast *fast, const struct edge_event *event)
 /* One event of the range. `live` is what it changes: the start or the end, by blocks and bytes. */
 static void count_event(struct fast *fast, struct query_figures *f, const struct edge_event *event)
 {
+	const struct trace_weight *weight = &event->weight;
 	bool born = event->block_id >= fast->range->first_block;
 	switch (event->kind) {
 	case EDGE_BIRTH:
-		f->allocations++;
-		f->allocated_bytes += event->size_bytes;
-		f->kept_blocks++;
-		f->kept_bytes += event->size_bytes;
+		f->allocations += weight->count;
+		f->allocated_bytes += event->weight.bytes;
+		f->kept_blocks += weight->count;
+		f->kept_bytes += event->weight.bytes;
 		add_size(fast, event);
 		break;
 	case EDGE_END:
-		f->frees++;
-		f->freed_bytes += event->size_bytes;
+		f->frees += weight->count;
+		f->freed_bytes += event->weight.bytes;
 		f->temporary += event->is_temporary;
-		f->kept_blocks -= born;
-		f->kept_bytes -= born ? event->size_bytes : 0;
+		f->kept_blocks -= born ? weight->count : 0;
+		f->kept_bytes -= born ? event->weight.bytes : 0;
 		add_life(fast, event);
 		break;
 	case EDGE_RETURN:
-		f->frees--;
-		f->freed_bytes -= event->size_bytes;
-		f->kept_blocks += born;
-		f->kept_bytes += born ? event->size_bytes : 0;
+		f->frees -= weight->count;
+		f->freed_bytes -= event->weight.bytes;
+		f->kept_blocks += born ? weight->count : 0;
+		f->kept_bytes += born ? event->weight.bytes : 0;
 		add_life(fast, event);
 		break;
 	case EDGE_FAILED:
@@ -135,15 +141,15 @@ static void visit_before(void *ctx, const struct edge_event *event)
 {
 	struct fast *fast = ctx;
 	uint64_t step = live_step(event);
-	fast->start_blocks += step;
-	fast->start_bytes += step * event->size_bytes;
+	fast->start_blocks += step * event->weight.count;
+	fast->start_bytes += step * event->weight.bytes;
 	struct query_figures *f = fast_row(fast, event->stack_id);
 	if (!f)
 		return;
-	f->start_blocks += step;
-	f->start_bytes += step * event->size_bytes;
-	f->end_blocks += step;
-	f->end_bytes += step * event->size_bytes;
+	f->start_blocks += step * event->weight.count;
+	f->start_bytes += step * event->weight.bytes;
+	f->end_blocks += step * event->weight.count;
+	f->end_bytes += step * event->weight.bytes;
 }
 
 /* L: the start is what lives after it, taken back. */
@@ -151,13 +157,13 @@ static void visit_left(void *ctx, const struct edge_event *event)
 {
 	struct fast *fast = ctx;
 	uint64_t step = live_step(event);
-	fast->start_blocks -= step;
-	fast->start_bytes -= step * event->size_bytes;
+	fast->start_blocks -= step * event->weight.count;
+	fast->start_bytes -= step * event->weight.bytes;
 	struct query_figures *f = fast_row(fast, event->stack_id);
 	if (!f)
 		return;
-	f->start_blocks -= step;
-	f->start_bytes -= step * event->size_bytes;
+	f->start_blocks -= step * event->weight.count;
+	f->start_bytes -= step * event->weight.bytes;
 	count_event(fast, f, event);
 }
 
@@ -168,8 +174,8 @@ static void visit_right(void *ctx, const struct edge_event *event)
 	if (!f)
 		return;
 	uint64_t step = live_step(event);
-	f->end_blocks += step;
-	f->end_bytes += step * event->size_bytes;
+	f->end_blocks += step * event->weight.count;
+	f->end_bytes += step * event->weight.bytes;
 	count_event(fast, f, event);
 }
 

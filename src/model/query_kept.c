@@ -77,13 +77,13 @@ static int add_ends(void *ctx, const struct trace_ends_row *row)
 
 /* ---- ends of what was born in L ---- */
 
-static void take_out(struct fast *fast, uint32_t stack_id, uint64_t size_bytes, bool back)
+static void take_out(struct fast *fast, uint32_t stack_id, struct trace_weight weight, bool back)
 {
 	struct query_figures *f = fast_row(fast, stack_id);
 	if (!f)
 		return;
-	f->kept_blocks += back ? 1 : UINT64_MAX;
-	f->kept_bytes += back ? size_bytes : -size_bytes;
+	f->kept_blocks += back ? weight.count : -weight.count;
+	f->kept_bytes += back ? weight.bytes : -weight.bytes;
 }
 
 static bool is_left(const struct fast *fast, uint64_t block_id)
@@ -96,7 +96,7 @@ static void visit_ends(void *ctx, const struct edge_event *event)
 	struct fast *fast = ctx;
 	if ((event->kind == EDGE_END || event->kind == EDGE_RETURN) &&
 	    is_left(fast, event->block_id))
-		take_out(fast, event->stack_id, event->size_bytes, event->kind == EDGE_RETURN);
+		take_out(fast, event->stack_id, event->weight, event->kind == EDGE_RETURN);
 }
 
 /* A part that lies in whole slices with all its events. */
@@ -109,7 +109,8 @@ static int add_part_ends(struct fast *fast, size_t index, const struct trace_end
 	int rc = rows ? trace_reader_ends(fast->section->reader, index, rows, fast->err) : -ENOMEM;
 	for (size_t i = 0; i < facts->count && !rc; i++) {
 		if (is_left(fast, rows[i].block_id))
-			take_out(fast, rows[i].stack_id, rows[i].size_bytes, false);
+			take_out(fast, rows[i].stack_id,
+				 trace_weigh(rows[i].size_bytes, rows[i].block_id), false);
 	}
 	tm_free(rows);
 	return rc;

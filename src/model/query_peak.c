@@ -31,8 +31,8 @@ static void move(struct climb *climb, const struct edge_event *event)
 	if (event->kind == EDGE_FAILED)
 		return;
 	bool goes = event->kind == EDGE_END;
-	climb->live_bytes += goes ? -event->size_bytes : event->size_bytes;
-	climb->live_blocks += goes ? UINT64_MAX : 1;
+	climb->live_bytes += goes ? -event->weight.bytes : event->weight.bytes;
+	climb->live_blocks += goes ? -event->weight.count : event->weight.count;
 }
 
 static void visit_net(void *ctx, const struct edge_event *event)
@@ -123,8 +123,8 @@ static void visit_share(void *ctx, const struct edge_event *event)
 	if (!f || event->kind == EDGE_FAILED)
 		return;
 	bool goes = event->kind == EDGE_END;
-	f->peak_blocks += goes ? UINT64_MAX : 1;
-	f->peak_bytes += goes ? -event->size_bytes : event->size_bytes;
+	f->peak_blocks += goes ? -event->weight.count : event->weight.count;
+	f->peak_bytes += goes ? -event->weight.bytes : event->weight.bytes;
 }
 
 /* What each stack has live at an ordinal: sums at the slice's beginning, and its events. */

@@ -39,8 +39,8 @@ static void note_move(void *ctx, uint64_t ordinal, const struct walk_block *bloc
 		return;
 	if (ordinal >= search->range->first_event)
 		begin(search);
-	search->live_bytes += how == WALK_ENDS ? -block->size_bytes : block->size_bytes;
-	search->live_blocks += how == WALK_ENDS ? UINT64_MAX : 1;
+	search->live_bytes += how == WALK_ENDS ? -block->weight.bytes : block->weight.bytes;
+	search->live_blocks += how == WALK_ENDS ? -block->weight.count : block->weight.count;
 	if (!search->begun || search->live_bytes <= search->peak.bytes)
 		return;
 	search->peak = (struct query_peak){

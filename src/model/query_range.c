@@ -40,10 +40,31 @@ static bool is_birth(const struct trace_event *event)
 	return event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
 }
 
-/* Events beyond those that are stored (a limit on the file) are known by whole slices only. */
-static void count_unstored(const struct query_section *s, uint64_t time_ns, bool after,
-			   struct query_range *range, uint64_t *ret_events, uint64_t *ret_births)
+int range_births_before(struct edges *edges, uint64_t ordinal, uint64_t counted, uint64_t *ret)
 {
+	const struct query_section *s = edges->section;
+	*ret = counted;
+	if (!s->sample_bytes || !s->part_count)
+		return 0;
+	size_t index = range_part_of_event(s, ordinal);
+	if (index == s->part_count)
+		index--;
+	const struct section_part *part = &s->parts[index];
+	*ret = part->first_block_id;
+	if (part->first_event >= ordinal)
+		return 0;
+	const struct trace_event *events;
+	int rc = edges_events(edges, index, &events);
+	for (uint64_t i = 0; !rc && events && i < part->event_count; i++)
+		*ret += part->first_event + i < ordinal && is_birth(&events[i]);
+	return rc;
+}
+
+/* Events beyond those that are stored (a limit on the file) are known by whole slices only. */
+static int count_unstored(struct edges *edges, uint64_t time_ns, bool after,
+			  struct query_range *range, uint64_t *ret_events, uint64_t *ret_births)
+{
+	const struct query_section *s = edges->section;
 	struct model_totals totals;
 	size_t k = s->slice_count;
 	while (k > 0 &&
@@ -54,13 +75,13 @@ static void count_unstored(const struct query_section *s, uint64_t time_ns, bool
 		*ret_events = fast_boundary(s, k);
 		*ret_births = s->births_before[k];
 		range->snapped |= time_ns < s->slices[s->slice_count - 1].end_ns;
-		return;
+		return 0;
 	}
 	model_totals(s->model, &totals);
 	*ret_events = s->stored_events;
-	*ret_births = k < s->slice_count && fast_boundary(s, k) == s->stored_events
-			      ? s->births_before[k]
-			      : totals.allocations;
+	bool at_slice = k < s->slice_count && fast_boundary(s, k) == s->stored_events;
+	return range_births_before(edges, s->stored_events,
+				   at_slice ? s->births_before[k] : totals.allocations, ret_births);
 }
 
 /* Which slice has its begin before the ordinal and its end after it; false: none. */
@@ -121,10 +142,8 @@ static int count_before(struct edges *edges, uint64_t time_ns, bool after,
 {
 	const struct query_section *s = edges->section;
 	size_t index = part_of_time(s, time_ns, after);
-	if (index == s->part_count) {
-		count_unstored(s, time_ns, after, range, ret_events, ret_births);
-		return 0;
-	}
+	if (index == s->part_count)
+		return count_unstored(edges, time_ns, after, range, ret_events, ret_births);
 	const struct section_part *part = &s->parts[index];
 	*ret_events = part->first_event;
 	*ret_births = part->first_block_id;

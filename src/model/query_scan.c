@@ -57,8 +57,8 @@ static int count_ends(const struct scan *scan, const struct walk_block *block,
 
 static void add_live(uint64_t *blocks, uint64_t *bytes, const struct walk_block *block, bool lives)
 {
-	*blocks += lives;
-	*bytes += lives ? block->size_bytes : 0;
+	*blocks += lives ? block->weight.count : 0;
+	*bytes += lives ? block->weight.bytes : 0;
 }
 
 /* An end by this thread; modulo 2^64, as one that a failed realloc takes back counts -1. */
@@ -68,9 +68,9 @@ static void add_freer(struct scan *scan, const struct walk_block *block, uint32_
 	if (thread_id >= scan->section->thread_count)
 		return;
 	struct query_thread *thread = &scan->threads[thread_id];
-	thread->frees += count;
-	thread->freed_bytes += count * block->size_bytes;
-	thread->foreign_frees += thread_id != block->thread_id ? count : 0;
+	thread->frees += count * block->weight.count;
+	thread->freed_bytes += count * block->weight.bytes;
+	thread->foreign_frees += thread_id != block->thread_id ? count * block->weight.count : 0;
 }
 
 static void add_thread(struct scan *scan, const struct walk_block *block,
@@ -99,7 +99,8 @@ static int add_life(struct scan *scan, const struct walk_block *block, uint64_t 
 		    uint64_t count)
 {
 	return buckets_add(&scan->lives, block->stack_id,
-			   model_bucket((end_ns - block->birth_ns) / 1000), count);
+			   model_bucket((end_ns - block->birth_ns) / 1000),
+			   count * block->weight.count);
 }
 
 /* An end that was taken back later counts if the range holds only one half of that realloc. */
@@ -120,7 +121,8 @@ static int add_buckets(struct scan *scan, const struct walk_block *block,
 {
 	int rc = 0;
 	if (scan->query->want & QUERY_SIZES && place->born)
-		rc = buckets_add(&scan->sizes, block->stack_id, model_bucket(block->size_bytes), 1);
+		rc = buckets_add(&scan->sizes, block->stack_id, model_bucket(block->size_bytes),
+				 block->weight.count);
 	if (!rc && scan->query->want & QUERY_LIVES && place->ended)
 		rc = add_life(scan, block, end->time_ns, 1);
 	if (!rc && scan->query->want & QUERY_LIVES && block->absent)
@@ -134,11 +136,11 @@ static int add_placed(struct scan *scan, const struct walk_block *block, const s
 	struct query_figures *f = rows_at(&scan->rows, block->stack_id);
 	if (!f)
 		return -ENOMEM;
-	if (__builtin_add_overflow(scan->total_bytes, block->size_bytes, &scan->total_bytes))
+	if (__builtin_add_overflow(scan->total_bytes, block->weight.bytes, &scan->total_bytes))
 		return -EOVERFLOW;
 	add_live(&f->allocations, &f->allocated_bytes, block, place->born);
-	f->frees += (uint64_t)place->ends;
-	f->freed_bytes += (uint64_t)place->ends * block->size_bytes;
+	f->frees += (uint64_t)place->ends * block->weight.count;
+	f->freed_bytes += (uint64_t)place->ends * block->weight.bytes;
 	f->temporary += end->is_temporary && place->ended;
 	add_live(&f->start_blocks, &f->start_bytes, block, place->at_start);
 	add_live(&f->end_blocks, &f->end_bytes, block, place->at_end);
@@ -176,6 +178,7 @@ static int add_mapping(void *ctx, const struct mapping *mapping)
 	uint64_t peak_ns = scan->answer->peak_time_ns;
 	const struct walk_block block = {
 		.size_bytes = mapping->bytes,
+		.weight = {1, mapping->bytes},
 		.birth_ns = mapping->birth_ns,
 		.stack_id = mapping->stack_id,
 		.thread_id = mapping->thread_id,

@@ -45,6 +45,7 @@ struct query_section {
 	bool rebuilt;
 	struct tick_store *ticks; /* may be shared with another reading of the same file */
 	uint32_t unknown;         /* enum trace_unknown: what an imported trace does not say */
+	uint64_t sample_bytes; /* the largest interval that blocks were sampled by; 0: none was */
 	/* Buffers for decoded events, kept for the next question. Under lock. */
 	pthread_mutex_t lock;
 	struct trace_event *buffers[SECTION_BUFFERS];
@@ -73,6 +74,12 @@ TM_MUST_CHECK int query_mappings(const struct query_section *section,
 /* `edges` are the asking thread's own. */
 TM_MUST_CHECK int range_find(struct query_section *section, struct edges *edges, uint64_t from_ns,
 			     uint64_t to_ns, struct query_range *ret, struct tm_error *err);
+/*
+ * The number of the first block that is born in or after event `ordinal`. `counted`: the births
+ * before it as slices count them, which is the same where no block stands for others.
+ */
+TM_MUST_CHECK int range_births_before(struct edges *edges, uint64_t ordinal, uint64_t counted,
+				      uint64_t *ret);
 /* The first part that holds event `ordinal` or a later one. */
 size_t range_part_of_event(const struct query_section *section, uint64_t ordinal);
 

@@ -53,8 +53,9 @@ void query_timeline_done(struct query_timeline *timeline);
 
 struct query_block {
 	uint64_t block_id, address, size_bytes; /* address 0: not stored */
-	uint64_t birth_ns, end_ns;              /* UINT64_MAX: unfreed */
-	uint64_t birth_event, end_event;        /* ordinals; UINT64_MAX likewise */
+	struct trace_weight weight;      /* what it stands for: 1 and its size unless sampled */
+	uint64_t birth_ns, end_ns;       /* UINT64_MAX: unfreed */
+	uint64_t birth_event, end_event; /* ordinals; UINT64_MAX likewise */
 	uint64_t next_block_id; /* the block that a realloc made of it; TRACE_NO_BLOCK none */
 	uint32_t stack_id, free_stack_id;   /* free_stack_id 0: none or not recorded */
 	uint32_t thread_id, free_thread_id; /* free_thread_id UINT32_MAX: none */

@@ -74,17 +74,17 @@ static void count(struct tick_row *row, const struct edge_event *event)
 {
 	switch (event->kind) {
 	case EDGE_BIRTH:
-		row->births++;
-		row->birth_bytes += event->size_bytes;
+		row->births += event->weight.count;
+		row->birth_bytes += event->weight.bytes;
 		break;
 	case EDGE_END:
-		row->deaths++;
-		row->death_bytes += (int64_t)event->size_bytes;
+		row->deaths += (int64_t)event->weight.count;
+		row->death_bytes += (int64_t)event->weight.bytes;
 		row->temporary += event->is_temporary;
 		break;
 	case EDGE_RETURN:
-		row->deaths--;
-		row->death_bytes -= (int64_t)event->size_bytes;
+		row->deaths -= (int64_t)event->weight.count;
+		row->death_bytes -= (int64_t)event->weight.bytes;
 		break;
 	case EDGE_FAILED:
 		break;
@@ -118,8 +118,8 @@ static void visit(void *ctx, const struct edge_event *event)
 		return;
 	}
 	count(row, event);
-	maker->live_bytes +=
-		event->kind == EDGE_END ? -(int64_t)event->size_bytes : (int64_t)event->size_bytes;
+	maker->live_bytes += event->kind == EDGE_END ? -(int64_t)event->weight.bytes
+						     : (int64_t)event->weight.bytes;
 	if (maker->live_bytes < maker->tick->low_bytes)
 		maker->tick->low_bytes = maker->live_bytes;
 	if (maker->live_bytes > maker->tick->high_bytes) {

@@ -34,16 +34,16 @@ static void add_to_points(const struct scan *scan, struct query_point *points,
 		return; /* the rest was counted as it moved */
 	if (in_range(range, block->birth_event)) {
 		struct query_point *point = &points[timeline_point_at(scan->t, block->birth_ns)];
-		point->allocations++;
-		point->allocated_bytes += block->size_bytes;
+		point->allocations += block->weight.count;
+		point->allocated_bytes += block->weight.bytes;
 	} else if (block->birth_event < range->first_event && end->event >= range->first_event) {
-		points[0].live_blocks++;
-		points[0].live_bytes += block->size_bytes;
+		points[0].live_blocks += block->weight.count;
+		points[0].live_bytes += block->weight.bytes;
 	}
 	if (in_range(range, end->event)) {
 		struct query_point *point = &points[timeline_point_at(scan->t, end->time_ns)];
-		point->frees++;
-		point->freed_bytes += block->size_bytes;
+		point->frees += block->weight.count;
+		point->freed_bytes += block->weight.bytes;
 	}
 }
 
@@ -64,14 +64,16 @@ static void count_move(struct query_point *points, size_t at, bool before,
 	struct query_point *point = &points[at];
 	uint64_t sign = move == WALK_RETURNS ? UINT64_MAX : 1;
 	if (before) {
-		points[0].live_blocks += move == WALK_ENDS ? UINT64_MAX : 1;
-		points[0].live_bytes += move == WALK_ENDS ? -block->size_bytes : block->size_bytes;
+		points[0].live_blocks +=
+			move == WALK_ENDS ? -block->weight.count : block->weight.count;
+		points[0].live_bytes +=
+			move == WALK_ENDS ? -block->weight.bytes : block->weight.bytes;
 	} else if (move == WALK_BEGINS) {
-		point->allocations++;
-		point->allocated_bytes += block->size_bytes;
+		point->allocations += block->weight.count;
+		point->allocated_bytes += block->weight.bytes;
 	} else {
-		point->frees += sign;
-		point->freed_bytes += sign * block->size_bytes;
+		point->frees += sign * block->weight.count;
+		point->freed_bytes += sign * block->weight.bytes;
 	}
 }
 
@@ -90,7 +92,7 @@ static void note_move(void *ctx, uint64_t ordinal, const struct walk_block *bloc
 	count_move(points, scan->at, before, block, move);
 	if (curve)
 		count_move(curve, scan->at, before, block, move);
-	scan->live_bytes += move == WALK_ENDS ? -block->size_bytes : block->size_bytes;
+	scan->live_bytes += move == WALK_ENDS ? -block->weight.bytes : block->weight.bytes;
 	struct query_point *point = &points[scan->at];
 	if (before || scan->live_bytes < point->min_live_bytes)
 		point->min_live_bytes = scan->live_bytes;

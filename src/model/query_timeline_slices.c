@@ -41,17 +41,17 @@ static void count(struct query_point *point, const struct edge_event *event)
 {
 	switch (event->kind) {
 	case EDGE_BIRTH:
-		point->allocations++;
-		point->allocated_bytes += event->size_bytes;
+		point->allocations += event->weight.count;
+		point->allocated_bytes += event->weight.bytes;
 		break;
 	case EDGE_END:
-		point->frees++;
-		point->freed_bytes += event->size_bytes;
+		point->frees += event->weight.count;
+		point->freed_bytes += event->weight.bytes;
 		point->temporary += event->is_temporary;
 		break;
 	case EDGE_RETURN:
-		point->frees--;
-		point->freed_bytes -= event->size_bytes;
+		point->frees -= event->weight.count;
+		point->freed_bytes -= event->weight.bytes;
 		break;
 	case EDGE_FAILED:
 		break;
@@ -77,7 +77,8 @@ static void visit_start(struct drawing *d, const struct edge_event *event, bool 
 	if (event->kind == EDGE_FAILED)
 		return;
 	uint64_t step = (event->kind == EDGE_END) == back ? 1 : UINT64_MAX;
-	drawing_add_live(d, event->stack_id, step, step * event->size_bytes);
+	drawing_add_live(d, event->stack_id, step * event->weight.count,
+			 step * event->weight.bytes);
 }
 
 static void visit_before(void *ctx, const struct edge_event *event)
@@ -101,7 +102,7 @@ static void visit_range(void *ctx, const struct edge_event *event)
 	count(&d->t->out->points[d->at], event);
 	if (curve)
 		count(&curve[d->at], event);
-	d->live_bytes += event->kind == EDGE_END ? -event->size_bytes : event->size_bytes;
+	d->live_bytes += event->kind == EDGE_END ? -event->weight.bytes : event->weight.bytes;
 	note_extremes(d, event);
 }
 

@@ -38,7 +38,7 @@ void model_slice_begin(struct model *m, uint32_t slice_id)
 		.start_us = m->now_us,
 		.clock_us = m->now_us,
 		.first_event = m->events,
-		.first_allocation = m->allocations,
+		.first_allocation = model_births(m),
 		.first_bytes = m->allocated_bytes,
 		.first_frees = model_frees(m),
 		.first_freed_bytes = m->allocated_bytes - m->live_bytes,
@@ -55,6 +55,9 @@ bool model_slice_due(const struct model *m)
 	uint64_t now_us = m->now_us > m->other_us ? m->now_us : m->other_us;
 	uint64_t last_us = now_us > m->slice.clock_us ? now_us - m->slice.clock_us : 0;
 	if (m->cells.count >= m->cells_most && m->slice.slice_id < MODEL_SLICES_BY_CELLS)
+		return true;
+	/* Counters of the open slice have 32 bits. */
+	if (model_births(m) - m->slice.first_allocation >= MODEL_SLICE_EVENTS_MAX)
 		return true;
 	return count >= m->slice_events || (count > 0 && last_us >= m->slice_us);
 }
@@ -299,7 +302,7 @@ static void fill_slice(const struct model *m, struct trace_slice *ret)
 		.min_live_bytes = open->min_bytes,
 		.max_live_bytes = open->max_bytes,
 		.max_live_time_ns = open->max_us * 1000,
-		.births = m->allocations - open->first_allocation,
+		.births = model_births(m) - open->first_allocation,
 		.birth_bytes = m->allocated_bytes - open->first_bytes,
 		.deaths = model_frees(m) - open->first_frees,
 		.death_bytes = m->allocated_bytes - m->live_bytes - open->first_freed_bytes,

@@ -69,6 +69,7 @@ struct model {
 	uint64_t size_limit; /* larger sizes need a look at the sums */
 	uint64_t events, allocations, allocated_bytes;
 	uint64_t live_bytes;
+	uint64_t extra_births, extra_live; /* what sampled blocks stand for beside themselves */
 	uint64_t unlisted; /* live blocks that are not in the live table (loaded models only) */
 	uint64_t peak_bytes, peak_blocks, peak_us;
 	uint32_t epoch;
@@ -102,12 +103,18 @@ static inline uint32_t model_bucket(uint64_t value)
 
 static inline uint64_t model_live_count(const struct model *m)
 {
-	return m->young.count + live_count(&m->live) + m->unlisted;
+	return m->young.count + live_count(&m->live) + m->unlisted + m->extra_live;
+}
+
+/* All of them, those that are not recorded included; m->allocations numbers those that are. */
+static inline uint64_t model_births(const struct model *m)
+{
+	return m->allocations + m->extra_births;
 }
 
 static inline uint64_t model_frees(const struct model *m)
 {
-	return m->allocations - model_live_count(m);
+	return model_births(m) - model_live_count(m);
 }
 
 /* A new epoch; every 2^32 epochs all stacks are settled, so that an old one is never taken for new.

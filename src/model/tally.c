@@ -12,7 +12,7 @@ enum { TALLY_END, TALLY_BIRTH };
 struct tally_row {
 	uint32_t stack_id;
 	uint32_t temporary, failed;
-	uint32_t count[2]; /* ends, births */
+	uint64_t count[2]; /* ends, births */
 	uint64_t bytes[2];
 };
 
@@ -128,13 +128,20 @@ static inline void count_move(struct digest *d, const struct trace_event *event,
 		stack_id = old->stack_id;
 		temporary = old->is_temporary;
 	}
+	uint64_t count = 1;
+	if (__builtin_expect(trace_word_sampled(size_bytes), 0)) {
+		struct trace_weight weight = trace_weigh_sampled(size_bytes, event->block_id);
+		count = weight.count;
+		size_bytes = weight.bytes;
+		temporary = false;
+	}
 	struct tally_row *row = row_at(d, stack_id);
-	row->count[is_birth]++;
+	row->count[is_birth] += count;
 	row->bytes[is_birth] += size_bytes;
 	row->temporary += temporary & (op == TRACE_FREE);
 	d->births += is_birth;
 	int64_t sign = 2 * (int64_t)is_birth - 1;
-	d->live_blocks += sign;
+	d->live_blocks += sign * (int64_t)count;
 	d->live_bytes += sign * (int64_t)size_bytes;
 	*last_block = (event->block_id + 1) * is_birth;
 	if (d->live_bytes > d->max_bytes) {
@@ -165,12 +172,13 @@ static void count_unseen(struct digest *d, const struct trace_event *event)
 	const struct trace_old_end *old = NULL;
 	if (event->block_id < d->first_block_id && !(old = next_old(d, event->block_id)))
 		return;
-	uint64_t size_bytes = old ? old->size_bytes : event->size_bytes;
+	struct trace_weight weight =
+		trace_weigh(old ? old->size_bytes : event->size_bytes, event->block_id);
 	struct tally_row *row = row_at(d, old ? old->stack_id : event->stack_id);
-	row->count[TALLY_END]++;
-	row->bytes[TALLY_END] += size_bytes;
-	d->live_blocks--;
-	d->live_bytes -= (int64_t)size_bytes;
+	row->count[TALLY_END] += weight.count;
+	row->bytes[TALLY_END] += weight.bytes;
+	d->live_blocks -= (int64_t)weight.count;
+	d->live_bytes -= (int64_t)weight.bytes;
 	d->freed_unseen++;
 }
 

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 struct tick_row {
-	uint32_t stack_id, births, temporary;
-	int32_t deaths; /* net of failed reallocs, as death_bytes */
-	uint64_t birth_bytes;
+	uint32_t stack_id, temporary;
+	uint64_t births, birth_bytes;
+	int64_t deaths; /* net of failed reallocs, as death_bytes */
 	int64_t death_bytes;
 };
 

@@ -45,8 +45,9 @@ static int check_event(struct verify *v, const struct trace_event *event)
 			    v->cursor.block.first_event + v->at);
 	v->time_ns = event->time_ns;
 	if (event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC) {
-		if (event->size_bytes < v->cursor.block.min_size_bytes ||
-		    event->size_bytes > v->cursor.block.max_size_bytes)
+		uint64_t size_bytes = trace_word_size(event->size_bytes);
+		if (size_bytes < v->cursor.block.min_size_bytes ||
+		    size_bytes > v->cursor.block.max_size_bytes)
 			return TELL(v, v->cursor.block.offset,
 				    "the size in event %" PRIu64
 				    " is not within what the block's header says",

@@ -199,7 +199,8 @@ static int on_birth(struct walk *walk, uint64_t ordinal, const struct trace_even
 		return -ENOMEM;
 	struct walk_block block = {
 		.block_id = event->block_id,
-		.size_bytes = event->size_bytes,
+		.size_bytes = trace_word_size(event->size_bytes),
+		.weight = trace_weigh(event->size_bytes, event->block_id),
 		.address = event->address,
 		.birth_ns = walk->last_ns,
 		.birth_event = ordinal,
@@ -230,7 +231,8 @@ static int on_end(struct walk *walk, uint64_t ordinal, const struct trace_event 
 	if (!thread)
 		return -ENOMEM;
 	bool temporary = event->op == TRACE_FREE && event->block_id != TRACE_NO_BLOCK &&
-			 thread->last_block == event->block_id + 1;
+			 thread->last_block == event->block_id + 1 &&
+			 !trace_word_sampled(event->size_bytes);
 	if (walk->marked && event->block_id < walk->first_block_id)
 		temporary = event->flags & TRACE_EVENT_TEMPORARY;
 	if (event->op != TRACE_FREE_UNSEEN || event->block_id == TRACE_NO_BLOCK)

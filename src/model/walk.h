@@ -2,7 +2,7 @@
 /*
  * Heap blocks from events: each block that a filter chooses is reported once,
  * when its fate is known. The way for questions that aggregates cannot answer.
- * Memory: 64 bytes per block that may be chosen and lives.
+ * Memory: 80 bytes per block that may be chosen and lives.
  */
 #pragma once
 
@@ -21,6 +21,7 @@ enum { WALK_CUT_START, WALK_CUT_END, WALK_CUT_PEAK, WALK_CUTS };
 
 struct walk_block {
 	uint64_t block_id, size_bytes, address;
+	struct trace_weight weight; /* what it stands for */
 	uint64_t birth_ns, birth_event;
 	uint32_t stack_id, thread_id;
 	uint8_t op, api, align_log2;

@@ -23,7 +23,7 @@ static int add(void *ctx, const struct query_block *block)
 		from = selection->from_ns;
 	if (to > selection->to_ns) /* also of a block that was never freed */
 		to = selection->to_ns;
-	held->byte_ns += to > from ? (double)block->size_bytes * (double)(to - from) : 0;
+	held->byte_ns += to > from ? (double)block->weight.bytes * (double)(to - from) : 0;
 	held->blocks++;
 	if (block->birth_ns < selection->from_ns)
 		return 0;

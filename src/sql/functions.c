@@ -94,6 +94,22 @@ static void size_class(sqlite3_context *ret, int count, sqlite3_value **values)
 	sqlite3_result_int64(ret, chunk < 32 ? 32 : chunk);
 }
 
+/* ---- estimates ---- */
+
+/* standard_error(bytes, blocks): 0 where nothing was sampled. */
+static void standard_error(sqlite3_context *ret, int count, sqlite3_value **values)
+{
+	struct sql *sql = sqlite3_user_data(ret);
+	(void)count;
+	if (sqlite3_value_type(values[0]) == SQLITE_NULL ||
+	    sqlite3_value_type(values[1]) == SQLITE_NULL)
+		return;
+	sqlite3_result_double(ret,
+			      trace_standard_error(sqlite3_value_double(values[0]),
+						   sqlite3_value_double(values[1]),
+						   (double)trace_reader_sample_bytes(sql->reader)));
+}
+
 /* ---- stacks ---- */
 
 /* The stack_id, with names loaded; false after the result was set for what is none. */
@@ -167,6 +183,8 @@ static const struct {
 	 "the largest multiple of width that is not above the value"},
 	{"bucket_log2", 1, bucket_log2, "bucket_log2(value)",
 	 "the largest power of two that is not above the value"},
+	{"standard_error", 2, standard_error, "standard_error(bytes, blocks)",
+	 "of an estimate where blocks were sampled, in bytes, at most; else 0.0"},
 	{"size_class", 1, size_class, "size_class(bytes)", "what glibc sets aside for a block"},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };

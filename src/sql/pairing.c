@@ -81,7 +81,7 @@ static bool wants(void *ctx, const struct trace_event_block *facts, uint64_t end
 static bool is_admitted(const struct pairing *pairing, const struct trace_event *birth)
 {
 	const struct pairing_wishes *wishes = &pairing->wishes;
-	int64_t id = vtab_i64(birth->block_id), size = vtab_i64(birth->size_bytes),
+	int64_t id = vtab_i64(birth->block_id), size = vtab_i64(trace_word_size(birth->size_bytes)),
 		time_ns = vtab_i64(birth->time_ns);
 	return !pairing->closed && id >= wishes->min_block_id && id <= wishes->max_block_id &&
 	       time_ns >= wishes->min_birth_ns && time_ns <= wishes->max_birth_ns &&
@@ -178,7 +178,8 @@ static void on_end(struct pairing *pairing, const struct trace_event *event, str
 	switch (event->op) {
 	case TRACE_FREE:
 		block.end = PAIRING_FREE;
-		block.temporary = thread->last_birth == event->block_id + 1;
+		block.temporary = thread->last_birth == event->block_id + 1 &&
+				  !trace_word_sampled(block.birth.size_bytes);
 		thread->last_birth = 0;
 		break;
 	case TRACE_REALLOC_FREE:

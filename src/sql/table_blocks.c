@@ -24,6 +24,8 @@ enum {
 	ADDRESS,
 	REALLOC_FROM,
 	FREE_STACK_ID,
+	WEIGHT,
+	WEIGHT_BYTES,
 };
 
 static const struct vtab_column columns[] = {
@@ -50,6 +52,9 @@ static const struct vtab_column columns[] = {
 	{"realloc_from", "INTEGER", "block_id that this one continues; NULL if none", PUSH_NOTHING,
 	 false},
 	{"free_stack_id", "INTEGER", "of the free, with --free-stacks", PUSH_NOTHING, false},
+	{"weight", "INTEGER", "blocks that it stands for: 1, or of a sampled one an estimate",
+	 PUSH_NOTHING, false},
+	{"weight_bytes", "INTEGER", "their bytes", PUSH_NOTHING, false},
 };
 
 enum {
@@ -162,7 +167,13 @@ static int value(void *state, int column, sqlite3_context *ret)
 		vtab_put_u64(ret, birth->key - 1);
 		break;
 	case SIZE:
-		vtab_put_u64(ret, birth->size_bytes);
+		vtab_put_u64(ret, trace_word_size(birth->size_bytes));
+		break;
+	case WEIGHT:
+		vtab_put_u64(ret, trace_weigh(birth->size_bytes, birth->key - 1).count);
+		break;
+	case WEIGHT_BYTES:
+		vtab_put_u64(ret, trace_weigh(birth->size_bytes, birth->key - 1).bytes);
 		break;
 	case STACK_ID:
 		vtab_put_u64(ret, birth->stack_id);

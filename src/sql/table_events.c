@@ -26,6 +26,8 @@ enum {
 	API,
 	ALIGN,
 	FREE_STACK_ID,
+	WEIGHT,
+	WEIGHT_BYTES,
 };
 
 static const struct vtab_column columns[] = {
@@ -45,6 +47,9 @@ static const struct vtab_column columns[] = {
 	 PUSH_NOTHING, false},
 	{"align", "INTEGER", "alignment asked for; NULL if none", PUSH_NOTHING, false},
 	{"free_stack_id", "INTEGER", "of the free, with --free-stacks", PUSH_NOTHING, false},
+	{"weight", "INTEGER", "blocks that it stands for: 1, or of a sampled one an estimate",
+	 PUSH_NOTHING, false},
+	{"weight_bytes", "INTEGER", "their bytes", PUSH_NOTHING, false},
 };
 
 enum {
@@ -163,8 +168,16 @@ static void put_known(sqlite3_context *ret, const struct trace_event *event, int
 {
 	if (!has_block(event))
 		return;
+	bool failed = event->op == TRACE_ALLOC_FAIL || event->op == TRACE_REALLOC_UNDO;
+	struct trace_weight weight = {1, event->size_bytes};
+	if (!failed)
+		weight = trace_weigh(event->size_bytes, event->block_id);
 	if (column == SIZE)
-		vtab_put_u64(ret, event->size_bytes);
+		vtab_put_u64(ret, failed ? event->size_bytes : trace_word_size(event->size_bytes));
+	else if (column == WEIGHT)
+		vtab_put_u64(ret, weight.count);
+	else if (column == WEIGHT_BYTES)
+		vtab_put_u64(ret, weight.bytes);
 	else
 		vtab_put_u64(ret, event->stack_id);
 }
@@ -192,6 +205,8 @@ static int value(void *state, int column, sqlite3_context *ret)
 		break;
 	case SIZE:
 	case STACK_ID:
+	case WEIGHT:
+	case WEIGHT_BYTES:
 		put_known(ret, event, column);
 		break;
 	case SITE:

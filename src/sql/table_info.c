@@ -21,6 +21,7 @@ enum fact {
 	HOST,
 	SOURCE,
 	TOOL_VERSION,
+	MODE,
 	PID,
 	START_UNIX_NS,
 	DURATION_NS,
@@ -43,6 +44,7 @@ enum fact {
 	EVENTS_NOT_STORED,
 	FOLDED_EVENTS,
 	EXACT_SINCE_NS,
+	SAMPLE_BYTES,
 	FACTS,
 };
 
@@ -52,6 +54,7 @@ static const char *const names[FACTS] = {
 	[HOST] = "host",
 	[SOURCE] = "source",
 	[TOOL_VERSION] = "tool_version",
+	[MODE] = "mode",
 	[PID] = "pid",
 	[START_UNIX_NS] = "start_unix_ns",
 	[DURATION_NS] = "duration_ns",
@@ -74,6 +77,7 @@ static const char *const names[FACTS] = {
 	[EVENTS_NOT_STORED] = "events_not_stored",
 	[FOLDED_EVENTS] = "folded_events",
 	[EXACT_SINCE_NS] = "exact_since_ns",
+	[SAMPLE_BYTES] = "sample_bytes",
 };
 
 static uint64_t end(const struct sql *sql)
@@ -92,6 +96,7 @@ static const char *text_of(const struct sql *sql, enum fact fact)
 		[HOST] = meta->host,
 		[SOURCE] = meta->source,
 		[TOOL_VERSION] = meta->tool_version,
+		[MODE] = meta->mode,
 		[END_CAUSE] = view_end_name(sql->input.end),
 	};
 	return texts[fact];
@@ -124,6 +129,7 @@ static uint64_t figure_of(const struct sql *sql, enum fact fact)
 		[EVENTS_NOT_STORED] = last->events_not_stored,
 		[FOLDED_EVENTS] = last->folded_events,
 		[EXACT_SINCE_NS] = last->exact_since_ns,
+		[SAMPLE_BYTES] = trace_reader_sample_bytes(sql->reader),
 	};
 	return figures[fact];
 }
@@ -133,7 +139,7 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 	enum fact fact = (enum fact)row;
 	if (column == NAME)
 		vtab_put_static(ret, names[fact]);
-	else if (fact <= TOOL_VERSION || fact == END_CAUSE)
+	else if (fact <= MODE || fact == END_CAUSE)
 		vtab_put_static(ret, text_of(sql, fact));
 	else if (fact == END_STATUS)
 		sqlite3_result_int64(ret, sql->input.end->status);

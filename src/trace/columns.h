@@ -89,12 +89,12 @@ enum {
 
 static inline uint64_t column_next_address(uint64_t address, uint64_t size_bytes)
 {
-	return address + (size_bytes + 23) / 16 * 16;
+	return address + (trace_word_size(size_bytes) + 23) / 16 * 16;
 }
 
 /* Which size class, in the steps of the C library's allocator. */
 static inline unsigned column_size_class(uint64_t size_bytes)
 {
-	uint64_t step = (size_bytes + 23) / 16;
+	uint64_t step = (trace_word_size(size_bytes) + 23) / 16;
 	return step < COLUMN_SIZE_CLASSES ? (unsigned)step : 0;
 }

@@ -349,6 +349,9 @@ HOT uint8_t find_size(struct state *s, const struct foresee_slot *foreseen,
 	if (how == TOKEN_BY_STACK && stack->size_bytes != size_bytes) {
 		how = TOKEN_MISS;
 		put(s, COLUMN_SIZE, size_bytes);
+		/* The header has sizes, not size words. */
+		if (UNLIKELY(trace_word_sampled(size_bytes)))
+			size_bytes = trace_word_size(size_bytes);
 		s->max_size_bytes = size_bytes > s->max_size_bytes ? size_bytes : s->max_size_bytes;
 	}
 	if (how == TOKEN_MISS || size_bytes == 0)

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "trace/unknown.h"
+#include "trace/weight.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,11 +60,12 @@ enum trace_api {
  * block_id, and for frees stack_id and size_bytes of the block) -> writer.
  */
 struct trace_event {
-	uint64_t time_ns;       /* since the section's start; never falls from event to event */
-	uint64_t address;       /* of the block; 0 where the trace has no addresses */
-	uint64_t size_bytes;    /* requested; of a free: the block's, filled by the model */
-	uint64_t block_id;      /* allocation ordinal; of a free: the block's, or TRACE_NO_BLOCK */
-	uint32_t stack_id;      /* of the allocation; of a free: the block's, filled by the model */
+	uint64_t time_ns;    /* since the section's start; never falls from event to event */
+	uint64_t address;    /* of the block; 0 where the trace has no addresses */
+	uint64_t size_bytes; /* requested; of a free: the block's, filled by the model. Where blocks
+				are sampled: a size word (weight.h) */
+	uint64_t block_id;   /* allocation ordinal; of a free: the block's, or TRACE_NO_BLOCK */
+	uint32_t stack_id;   /* of the allocation; of a free: the block's, filled by the model */
 	uint32_t free_stack_id; /* of the free, 0 unless --free-stacks */
 	uint32_t thread_id;
 	uint8_t op;         /* enum trace_op */
@@ -78,6 +80,9 @@ enum {
 	/* On a free: the block was born before the open slice; stack_id and size_bytes are filled.
 	 * A reader sets it where it knows them from the journal. */
 	TRACE_EVENT_OLD = 1u << 1,
+	/* On an end, in the collector only: of a block that the filter counts outside (filter.h of
+	 * wire/). */
+	TRACE_EVENT_OUTSIDE = 1u << 2,
 };
 
 /* A new stack: id is implied by order (1, 2, ...). parent_id < id. */
@@ -130,7 +135,8 @@ enum trace_moment_kind {
 	TRACE_MOMENT_PAUSE = 1,
 	TRACE_MOMENT_RESUME = 2,
 	/* From here on it is recorded in another way, or something was given up: the text says it.
-	 */
+	 * "exact", or "sampled", a space and the interval in bytes (then, in brackets, why, if
+	 * nobody asked for it): which blocks are recorded. */
 	TRACE_MOMENT_MODE = 3,
 	TRACE_MOMENT_KINDS = 4,
 };
@@ -268,7 +274,7 @@ struct trace_meta {
 	const char *program; /* path of the executable */
 	const char *command; /* arguments joined by spaces, quoted where needed */
 	const char *host;
-	const char *mode;   /* "exact" */
+	const char *mode;   /* "exact" or "sampled", when it began */
 	const char *source; /* "run", "attach", "import:heaptrack" ... */
 	const char *clock;  /* "tsc" or "monotonic" */
 	uint32_t pid, ppid;
@@ -276,6 +282,7 @@ struct trace_meta {
 	uint64_t page_bytes, machine_bytes;
 	bool addresses, free_stacks;
 	uint32_t depth;
+	uint64_t sample_bytes; /* the interval, when it began; 0: exact */
 	/* A part of a longer trace: its first events are these blocks, allocated before it. */
 	uint64_t inherited_blocks, inherited_bytes;
 	/*

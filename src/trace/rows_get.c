@@ -213,6 +213,9 @@ static void set_meta(struct trace_meta *meta, const struct field *field, struct 
 	case META_FREE_STACKS:
 		meta->free_stacks = field->number != 0;
 		break;
+	case META_SAMPLE_BYTES:
+		meta->sample_bytes = field->number;
+		break;
 	case META_DEPTH:
 		meta->depth = (uint32_t)field->number;
 		break;

@@ -152,6 +152,8 @@ void rows_put_meta(struct bytes *out, const struct trace_meta *meta)
 	put_number(out, META_ADDRESSES, meta->addresses);
 	put_number(out, META_FREE_STACKS, meta->free_stacks);
 	put_number(out, META_DEPTH, meta->depth);
+	if (meta->sample_bytes)
+		put_number(out, META_SAMPLE_BYTES, meta->sample_bytes);
 	if (meta->inherited_blocks) {
 		put_number(out, META_INHERITED_BLOCKS, meta->inherited_blocks);
 		put_number(out, META_INHERITED_BYTES, meta->inherited_bytes);

@@ -25,6 +25,7 @@ enum meta_tag {
 	META_PIECE_START_NS = 26,
 	META_ORIGIN = 18,
 	META_UNKNOWN = 19,
+	META_SAMPLE_BYTES = 40,
 };
 
 enum end_tag {

@@ -153,6 +153,11 @@ TM_MUST_CHECK int trace_reader_samples(struct trace_reader *r, const struct trac
 /* Marks and pauses, by time. */
 TM_MUST_CHECK int trace_reader_moments(struct trace_reader *r, const struct trace_moment **ret,
 				       size_t *ret_count, struct tm_error *err);
+/* The interval in bytes from this moment on, if it is a change to sampling; else 0. */
+uint64_t trace_moment_interval(const struct trace_moment *moment);
+/* The largest interval that blocks of the section were sampled by; 0: none was. Loads the moments.
+ */
+uint64_t trace_reader_sample_bytes(struct trace_reader *r);
 /* Sorted by module_id and address; those of one address as they were written. */
 TM_MUST_CHECK int trace_reader_symbols(struct trace_reader *r, const struct trace_symbol **ret,
 				       size_t *ret_count, struct tm_error *err);

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "wire/filter.h"
 #include "wire/wire.h"
 
 #include <stddef.h>
@@ -22,6 +23,7 @@ struct wire_map {
 	struct wire_node *nodes; /* [0] unused: ids count from 1, node id n is nodes[n] */
 	uint8_t *patches;        /* struct wire_patches */
 	uint64_t patches_bytes;
+	struct wire_filter *filter;
 	uint32_t stream_count;
 	uint32_t chunk_count;
 	uint32_t node_count;
@@ -43,6 +45,9 @@ static inline uint64_t wire_layout(struct wire_control *control)
 	at = (at + WIRE_PAGE_BYTES - 1) & ~(uint64_t)(WIRE_PAGE_BYTES - 1);
 	control->patches_offset = at;
 	at += (control->patches_bytes + WIRE_PAGE_BYTES - 1) & ~(uint64_t)(WIRE_PAGE_BYTES - 1);
+	control->filter_offset = at;
+	control->filter_bytes = WIRE_FILTER_BYTES;
+	at += WIRE_FILTER_BYTES;
 	control->total_bytes = at;
 	return at;
 }
@@ -65,7 +70,8 @@ static inline int wire_map_init(struct wire_map *map, void *base, uint64_t bytes
 	if (wire_layout(&expect) > bytes || expect.streams_offset != shared->streams_offset ||
 	    expect.chunks_offset != shared->chunks_offset ||
 	    expect.nodes_offset != shared->nodes_offset ||
-	    expect.patches_offset != shared->patches_offset)
+	    expect.patches_offset != shared->patches_offset ||
+	    expect.filter_offset != shared->filter_offset)
 		return -1;
 	map->control = shared;
 	map->streams = (struct wire_stream *)((char *)base + expect.streams_offset);
@@ -73,6 +79,7 @@ static inline int wire_map_init(struct wire_map *map, void *base, uint64_t bytes
 	map->nodes = (struct wire_node *)((char *)base + expect.nodes_offset);
 	map->patches = (uint8_t *)base + expect.patches_offset;
 	map->patches_bytes = expect.patches_bytes;
+	map->filter = (struct wire_filter *)((char *)base + expect.filter_offset);
 	map->stream_count = expect.stream_count;
 	map->chunk_count = expect.chunk_count;
 	map->node_count = expect.node_count;

@@ -8,6 +8,7 @@
  *   control.chunks_offset   chunk pool          struct wire_chunk  [chunk_count]
  *   control.nodes_offset    stack nodes         struct wire_node   [node_count]
  *   control.patches_offset  what to patch       struct wire_patches (site.h), if any
+ *   control.filter_offset   sampled blocks      counters by address (filter.h)
  *
  * Words used below:
  *   stream  the sequence of events of one thread (or of signal handlers that
@@ -26,7 +27,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6b6d6474, /* "tdmk" */
-	WIRE_VERSION = 2,
+	WIRE_VERSION = 3,
 	WIRE_PAGE_BYTES = 4096,
 	WIRE_CHUNK_BYTES = 32 * 1024,
 	WIRE_CHUNK_HEADER_BYTES = 64,
@@ -41,10 +42,13 @@ enum {
 
 /* control.state: written by the collector, and by the agent only to WIRE_OFF. */
 enum wire_state {
-	WIRE_IDLE = 0,   /* not yet started, or dormant: hooks pass through */
-	WIRE_RECORD = 1, /* every event */
-	WIRE_PAUSED = 2, /* frees only */
-	WIRE_OFF = 3,    /* for good; off_reason says why */
+	WIRE_IDLE = 0,    /* not yet started, or dormant: hooks pass through */
+	WIRE_RECORD = 1,  /* every event */
+	WIRE_PAUSED = 2,  /* frees only */
+	WIRE_OFF = 3,     /* for good; off_reason says why */
+	WIRE_SAMPLED = 4, /* some allocations; ends of what the filter knows (filter.h) */
+	/* Likewise, but every end: the filter does not yet know what was recorded before. */
+	WIRE_SAMPLED_ALL = 5,
 };
 
 enum wire_off_reason {
@@ -86,7 +90,9 @@ struct wire_control {
 	uint32_t reserved0;
 	uint64_t patches_offset; /* struct wire_patches (site.h) */
 	uint64_t patches_bytes;  /* 0: none */
-	uint8_t pad0[128 - 104];
+	uint64_t filter_offset;
+	uint64_t filter_bytes; /* WIRE_FILTER_BYTES */
+	uint64_t sample_seed;  /* 0: of the agent's choice */
 
 	/* Collector -> agent. */
 	_Atomic uint32_t state; /* enum wire_state */
@@ -95,8 +101,13 @@ struct wire_control {
 	_Atomic uint64_t progress; /* rises with each drain pass that moved or looked at data */
 	_Atomic uint32_t seccomp;  /* not 0: the target has a seccomp filter; the agent makes no
 				      system call */
-	uint32_t reserved1;
-	uint8_t pad1[64 - 24];
+	/* State SAMPLED and SAMPLED_ALL: log2 of the interval, WIRE_SAMPLING_PAUSED added where no
+	 * allocation is to be recorded. */
+	_Atomic uint32_t sampling;
+	/* Not 0 in state SAMPLED only: equal to `sampling`, and hooks may take the short way. Is 0
+	 * before the state becomes another one. */
+	_Atomic uint32_t gate;
+	uint8_t pad1[64 - 28];
 
 	/* The pool of free chunks: {tag:32, index+1:32}. A Treiber stack through chunk.next. */
 	_Atomic uint64_t pool_head;
@@ -159,7 +170,9 @@ struct wire_stream {
 	_Atomic uint64_t fp_frames; /* frames found by frame pointer */
 	_Atomic uint64_t frames;    /* frames stepped, for statistics */
 	_Atomic uint64_t unwinds;
-	uint8_t pad[128 - 88];
+	_Atomic uint64_t cost; /* ticks of the stamps' clock spent on sampled blocks */
+	_Atomic uint64_t samples;
+	uint8_t pad[128 - 104];
 };
 _Static_assert(sizeof(struct wire_stream) == 128, "stream layout");
 
@@ -201,7 +214,8 @@ enum wire_mark {
 /*
  * Events. Word 0 is always  stamp << 8 | api << 4 | op.
  * ALLOC-like:  w1 = address  w2 = node << 32 | size           (size < 2^32, no alignment)
- * *_WIDE:      w1 = address  w2 = node << 32 | log2 alignment  w3 = size
+ * *_WIDE:      w1 = address  w2 = node << 32 | sampling << 8 | log2 alignment  w3 = size
+ *              (sampling: log2 of the interval it was chosen with; 0 it was not chosen)
  * A free, and the begin half of a realloc, is published before the real call;
  * an allocation, and the end half, after it.
  */
@@ -219,7 +233,14 @@ enum wire_op {
 	WIRE_OP_EXTRA = 10, /* w1 = enum wire_extra | words << 16 (all words incl. w0, w1); payload
 			       follows */
 	WIRE_OP_BORN = 11,  /* 2 words: w1 = address of a block allocated while paused */
+	/* 2 words, w1 = 0: the realloc that this thread began made a block that is not sampled */
+	WIRE_OP_PASSED = 12,
+	/* As FREE and REALLOC_BEGIN, of what may be a block that is outside (filter.h) */
+	WIRE_OP_FREE_OUTSIDE = 13,
+	WIRE_OP_REALLOC_BEGIN_OUTSIDE = 14,
 };
+
+enum { WIRE_SAMPLING_PAUSED = 1u << 8, WIRE_SAMPLING_LOG2 = 63 };
 
 /* Which family of entry points; the api field. */
 enum wire_api {
@@ -317,6 +338,9 @@ static inline unsigned wire_event_words(uint64_t w0, uint64_t w1)
 	case WIRE_OP_FREE:
 	case WIRE_OP_REALLOC_BEGIN:
 	case WIRE_OP_BORN:
+	case WIRE_OP_PASSED:
+	case WIRE_OP_FREE_OUTSIDE:
+	case WIRE_OP_REALLOC_BEGIN_OUTSIDE:
 		return 2;
 	case WIRE_OP_EXTRA: {
 		uint64_t words = w1 >> 16;
