@@ -17,7 +17,7 @@ static void emit_plain(struct lane *lane, const struct call_site *site, enum wir
 
 /* The new block if it is chosen, or the failure. True: it was told. */
 static bool tell_sampled(struct lane *lane, const struct call_site *site, enum wire_op op,
-			 enum wire_api api, struct hook_new_block new, struct label *heap)
+			 enum wire_api api, struct hook_new_block new, struct heap_name heap)
 {
 	uint32_t interval_log2 = 0;
 	uint64_t began = read_cost_clock();
@@ -39,7 +39,7 @@ static bool tell_sampled(struct lane *lane, const struct call_site *site, enum w
 }
 
 AGENT_COLD void hook_sampled(struct lane *lane, const struct call_site *site, enum wire_api api,
-			     struct hook_new_block new, struct label *heap)
+			     struct hook_new_block new, struct heap_name heap)
 {
 	sample_enter();
 	tell_sampled(lane, site, WIRE_OP_ALLOC, api, new, heap);
@@ -49,7 +49,7 @@ AGENT_COLD void hook_unrecorded(struct lane *lane, const struct call_site *site,
 				struct hook_new_block new)
 {
 	if (sample_is_on()) {
-		hook_sampled(lane, site, api, new, NULL);
+		hook_sampled(lane, site, api, new, heap_labelled(NULL));
 		return;
 	}
 	if (hook_frees_recorded()) {
@@ -123,7 +123,8 @@ AGENT_COLD void hook_realloc_sampled(struct lane *lane, const struct call_site *
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_REALLOC_END, api, new.block, new.bytes,
 			   new.alignment);
-	else if (!tell_sampled(lane, site, WIRE_OP_REALLOC_END, api, new, NULL))
+	else if (!tell_sampled(lane, site, WIRE_OP_REALLOC_END, api, new,
+			       heap_labelled(NULL)))
 		emit_plain(lane, site, WIRE_OP_PASSED, api, NULL);
 	compiler_barrier();
 	lane->open_realloc = false;

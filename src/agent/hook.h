@@ -119,7 +119,7 @@ void hook_unrecorded(struct lane *lane, const struct call_site *site, enum wire_
 
 /* Sampling is on: the new block is recorded if it is chosen, a failure always. */
 void hook_sampled(struct lane *lane, const struct call_site *site, enum wire_api api,
-		  struct hook_new_block new, struct label *heap);
+		  struct hook_new_block new, struct heap_name heap);
 
 static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *site,
 				    enum wire_op op, enum wire_api api, void *block, size_t bytes,
