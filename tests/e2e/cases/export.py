@@ -6,6 +6,7 @@
 of 4096 bytes and 50 of 100, and makes 3000 of 64 + i % 64 for a moment; one of its
 functions has markup for a name.
 """
+import contextlib
 import csv
 import gzip
 import io
@@ -15,6 +16,7 @@ import pathlib
 import pty
 import re
 import subprocess
+import time
 import xml.etree.ElementTree
 
 import openapi
@@ -362,6 +364,55 @@ def firefox(t):
     counter = file["counters"][0]["sampleGroups"][0]["samples"]
     t.equal("the curve ends with what is unfreed", sum(counter["count"]), KEPT)
     t.equal("calls", sum(counter["number"]), 300)
+
+
+@contextlib.contextmanager
+def firefox_profiler(t, path):
+    """The Firefox Profiler's own code over the file: a function that asks it and returns JSON."""
+    # Of its npm package, which is fetched with those of the page.
+    tool = t.tidemark.parent / ("web/page_data.c.p/node_modules/@firefox-devtools/profiler-cli/"
+                                "dist/profiler-cli.js")
+    node = t.need_tool("node")
+    if not tool.exists():
+        t.skip("built without the page and its npm packages")
+    env = {"PROFILER_CLI_SESSION_DIR": str(t.folder / "s"), "PROFILER_CLI_NO_SYMBOLICATE": "1",
+           "HOME": str(t.folder)}
+    (t.folder / "s").mkdir(exist_ok=True)
+    if run_program([node, str(tool), "--help"], t.environment(env), t.folder, 60).status != 0:
+        t.skip("this node is too old for the Firefox Profiler's code")
+    server = t.start([node, tool, "--daemon", path, "--session", "own"], env,
+                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                     stderr=subprocess.DEVNULL)
+
+    def ask(*words):
+        """It answers once it has loaded the file; it ends if it cannot."""
+        end = time.monotonic() + 60
+        while True:
+            said = run_program([node, str(tool), *words, "--json", "--session", "own"],
+                               t.environment(env), t.folder, 60)
+            if said.status == 0:
+                return json.loads(said.out)
+            t.need(server.poll() is None and time.monotonic() < end,
+                   f"the Firefox Profiler refuses the file: {said.out} {said.err}")
+
+    try:
+        yield ask
+    finally:
+        server.kill()
+        server.wait()
+
+
+@case("export/firefox_own", "the Firefox Profiler's own code refuses the file, or adds up otherwise",
+      180)
+def firefox_own(t):
+    t.record(["simple", "3"])
+    with firefox_profiler(t, export(t, "firefox")) as ask:
+        said = ask("thread", "functions", "--limit", "1000")
+    t.equal("unit", said["weightType"], "bytes")
+    own = {one["name"]: one["selfSamples"] for one in said["functions"] if one["selfSamples"]}
+    t.equal("self", own, {"simple_drop": DROPPED, "simple_keep": KEPT})
+    total = {one["name"]: one["totalSamples"] for one in said["functions"]}
+    t.equal("main", total["main"], DROPPED + KEPT)
 
 
 @case("export/chrome", "Perfetto and chrome://tracing show other curves")
