@@ -311,6 +311,30 @@ def dhat(t):
     t.equal("lifetimes", {"simple_drop": drop["tl"], "simple_keep": keep["tl"]}, lives)
 
 
+@case("export/dh_view", "dh_view refuses the file, or shows other figures")
+def dh_view(t):
+    viewer = pathlib.Path("/usr/libexec/valgrind/dh_view.js")
+    if not viewer.exists():
+        t.skip("valgrind's dh_view is not installed")
+    t.record(["simple", "3"])
+    script = pathlib.Path(__file__).parent.parent / "dh_view.mjs"
+    shown = judge(t, "node", script, viewer, export(t, "dhat"))
+    number = lambda title: [int(one.replace(",", "")) for one in
+                            re.findall(rf"{title}: +([\d,]+) bytes", shown)]
+    # The first is the root's; a program point follows for each of the two.
+    t.equal("total", number("Total"), [DROPPED + KEPT, *sorted((DROPPED, KEPT), reverse=True)])
+    t.equal("at the peak", number("At t-gmax")[0], DROPPED + KEPT)
+    t.equal("at the end", number("At t-end")[0], KEPT)
+    t.expect("simple_drop (" in shown and "simple_keep (" in shown, shown)
+    # It must see a mistake.
+    broken = t.folder / "broken"
+    broken.write_text(export(t, "dhat").read_text().replace('"tbk"', '"tkb"'))
+    refused = run_program(["node", str(script), str(viewer), str(broken)], t.environment(),
+                          t.folder, t.seconds)
+    t.expect(refused.status != 0 and "missing a field: tbk" in refused.err,
+             refused.err[-300:])
+
+
 @case("export/tables", "a table has other rows than the view, or a name breaks out of its cell")
 def tables(t):
     t.record(["page"])
