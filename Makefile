@@ -45,6 +45,7 @@ bench: all ## measure against the bare program and heaptrack
 	bench/symbols $(BUILD)
 	bench/analyse $(BUILD)
 	bench/import $(BUILD)
+	bench/export $(BUILD)
 	bench/attach $(BUILD)
 	bench/kills $(BUILD)
 	bench/sleep $(BUILD)

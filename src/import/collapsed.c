@@ -126,9 +126,7 @@ static int read_collapsed(struct import_job *job, struct tm_error *err)
 {
 	const struct trace_meta meta = {
 		.origin = "collapsed stacks",
-		.unknown = TRACE_UNKNOWN_LIFETIMES | TRACE_UNKNOWN_THREADS | TRACE_UNKNOWN_TIMES |
-			   TRACE_UNKNOWN_EVENTS | TRACE_UNKNOWN_ALLOCATIONS | TRACE_UNKNOWN_COUNTS |
-			   TRACE_UNKNOWN_SIZES | TRACE_UNKNOWN_PEAK | TRACE_UNKNOWN_TEMPORARY,
+		.unknown = PROFILE_BYTES_ALONE | TRACE_UNKNOWN_TIMES,
 	};
 	struct collapsed c = {0};
 	int code = import_begin(job, &meta, err);
@@ -140,10 +138,7 @@ static int read_collapsed(struct import_job *job, struct tm_error *err)
 		if (c.odd)
 			import_fact(job, "%llu lines are no stack with a number and were left out.",
 				    (unsigned long long)c.odd);
-		import_count(job, 0, frames_stack_count(c.frames));
-		const struct trace_end end = {.cause = TRACE_END_UNSAID,
-					      .events_not_stored = profile_events(c.profile)};
-		code = import_end(job, &end, err);
+		code = profile_end(c.profile, c.frames, 0, err);
 	}
 	profile_free(c.profile);
 	frames_free(c.frames);

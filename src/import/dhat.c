@@ -47,15 +47,6 @@ static bool recognise_dhat(const char *head, size_t bytes, bool whole)
 	return json_read_looks(head, bytes, parts);
 }
 
-static void take_text(struct json_reader *json, char *to, size_t room)
-{
-	enum json_token token = json_read_next(json);
-	if (token == JSON_READ_OBJECT || token == JSON_READ_ARRAY)
-		json_read_leave(json, json->depth);
-	if (token == JSON_READ_TEXT)
-		snprintf(to, room, "%s", text_string(&json->text));
-}
-
 /* ---- what is said of all, and the frames ---- */
 
 static int add_frame(struct dhat *d, struct tm_error *err)
@@ -97,18 +88,15 @@ static int read_frames(struct dhat *d, struct tm_error *err)
 static int read_head(struct dhat *d, struct tm_error *err)
 {
 	struct json_reader *json = &d->json;
-	enum json_token token;
 	int code = 0;
 	(void)json_read_next(json); /* the object that all is in */
-	while (!code && (token = json_read_next(json)) > JSON_READ_END) {
-		if (token != JSON_READ_KEY)
-			continue;
+	while (!code && json_read_key(json, 1)) {
 		if (json_read_is(json, "mode"))
-			take_text(json, d->mode, sizeof d->mode);
+			json_read_text(json, d->mode, sizeof d->mode);
 		else if (json_read_is(json, "tu"))
-			take_text(json, d->unit, sizeof d->unit);
+			json_read_text(json, d->unit, sizeof d->unit);
 		else if (json_read_is(json, "cmd"))
-			take_text(json, d->command, sizeof d->command);
+			json_read_text(json, d->command, sizeof d->command);
 		else if (json_read_is(json, "pid"))
 			d->pid = json_read_number(json);
 		else if (json_read_is(json, "dhatFileVersion"))
@@ -162,12 +150,9 @@ static void read_point(struct dhat *d, struct point *point)
 	};
 	enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
 	unsigned depth = json->depth;
-	enum json_token token;
 	memset(point, 0, offsetof(struct point, frames));
 	point->depth = 0;
-	while (json->depth >= depth && (token = json_read_next(json)) > JSON_READ_END) {
-		if (token != JSON_READ_KEY)
-			continue;
+	while (json_read_key(json, depth)) {
 		size_t i = 0;
 		while (i < NUMBERS && !json_read_is(json, numbers[i].key))
 			i++;
@@ -252,10 +237,9 @@ static int read_moment(struct dhat *d, bool at_peak, struct tm_error *err)
 	if (!code)
 		code = profile_snapshot(d->profile,
 					time_ns(d, at_peak ? d->peak_time : d->end_time), err);
-	enum json_token token = code ? JSON_READ_END : json_read_next(json);
-	while (!code && token > JSON_READ_END && (token = json_read_next(json)) > JSON_READ_END) {
-		if (token != JSON_READ_KEY)
-			continue;
+	if (!code)
+		(void)json_read_next(json); /* the object that all is in */
+	while (!code && json_read_key(json, 1)) {
 		if (json_read_is(json, "pps"))
 			code = read_points(d, at_peak, err);
 		else
@@ -327,11 +311,7 @@ static int read_dhat(struct import_job *job, struct tm_error *err)
 	int code = read_all(&d, err);
 	if (!code) {
 		say_facts(&d);
-		import_count(job, 0, frames_stack_count(d.frames));
-		const struct trace_end end = {.cause = TRACE_END_UNSAID,
-					      .duration_ns = time_ns(&d, d.end_time),
-					      .events_not_stored = profile_events(d.profile)};
-		code = import_end(job, &end, err);
+		code = profile_end(d.profile, d.frames, time_ns(&d, d.end_time), err);
 	}
 	json_read_done(&d.json);
 	profile_free(d.profile);

@@ -47,14 +47,6 @@ struct call {
 	uint32_t line, column;
 };
 
-static void copy_text(char to[NAME_MAX_BYTES], const struct json_reader *json)
-{
-	size_t bytes =
-		json->text.length < NAME_MAX_BYTES - 1 ? json->text.length : NAME_MAX_BYTES - 1;
-	memcpy(to, text_string(&json->text), bytes);
-	to[bytes] = '\0';
-}
-
 /* V8 counts from 0 and writes -1 for what it does not know. */
 static uint32_t place(uint64_t number)
 {
@@ -65,27 +57,20 @@ static void read_call(struct heapprofile *p, struct call *call)
 {
 	struct json_reader *json = &p->json;
 	*call = (struct call){0};
-	enum json_token token = json_read_next(json);
-	if (token != JSON_READ_OBJECT)
+	if (json_read_next(json) != JSON_READ_OBJECT)
 		return;
 	unsigned depth = json->depth;
-	while (json->depth >= depth && (token = json_read_next(json)) > JSON_READ_END) {
-		if (token != JSON_READ_KEY)
-			continue;
-		if (json_read_is(json, "functionName") || json_read_is(json, "url")) {
-			char *to = json_read_is(json, "url") ? call->url : call->function;
-			token = json_read_next(json);
-			if (token == JSON_READ_TEXT)
-				copy_text(to, json);
-			else if (token == JSON_READ_OBJECT || token == JSON_READ_ARRAY)
-				json_read_leave(json, json->depth);
-		} else if (json_read_is(json, "lineNumber")) {
+	while (json_read_key(json, depth)) {
+		if (json_read_is(json, "functionName"))
+			json_read_text(json, call->function, sizeof call->function);
+		else if (json_read_is(json, "url"))
+			json_read_text(json, call->url, sizeof call->url);
+		else if (json_read_is(json, "lineNumber"))
 			call->line = place(json_read_number(json));
-		} else if (json_read_is(json, "columnNumber")) {
+		else if (json_read_is(json, "columnNumber"))
 			call->column = place(json_read_number(json));
-		} else {
+		else
 			json_read_skip(json);
-		}
 	}
 }
 
@@ -184,12 +169,9 @@ static int read_tree(struct heapprofile *p, struct tm_error *err)
 static int read_document(struct heapprofile *p, struct tm_error *err)
 {
 	struct json_reader *json = &p->json;
-	enum json_token token;
 	int code = 0;
 	(void)json_read_next(json); /* the object that all is in */
-	while (!code && (token = json_read_next(json)) > JSON_READ_END) {
-		if (token != JSON_READ_KEY)
-			continue;
+	while (!code && json_read_key(json, 1)) {
 		if (json_read_is(json, "head"))
 			code = read_tree(p, err);
 		else
@@ -222,9 +204,7 @@ static int read_heapprofile(struct import_job *job, struct tm_error *err)
 {
 	static const struct trace_meta meta = {
 		.origin = "V8 sampling heap profile",
-		.unknown = TRACE_UNKNOWN_LIFETIMES | TRACE_UNKNOWN_THREADS | TRACE_UNKNOWN_TIMES |
-			   TRACE_UNKNOWN_EVENTS | TRACE_UNKNOWN_ALLOCATIONS | TRACE_UNKNOWN_COUNTS |
-			   TRACE_UNKNOWN_SIZES | TRACE_UNKNOWN_PEAK | TRACE_UNKNOWN_TEMPORARY,
+		.unknown = PROFILE_BYTES_ALONE | TRACE_UNKNOWN_TIMES,
 	};
 	struct heapprofile p = {.job = job};
 	int code = import_begin(job, &meta, err);
@@ -235,10 +215,7 @@ static int read_heapprofile(struct import_job *job, struct tm_error *err)
 		if (p.odd)
 			import_fact(job, "%llu calls have no name before their callees.",
 				    (unsigned long long)p.odd);
-		import_count(job, 0, frames_stack_count(p.frames));
-		const struct trace_end end = {.cause = TRACE_END_UNSAID,
-					      .events_not_stored = profile_events(p.profile)};
-		code = import_end(job, &end, err);
+		code = profile_end(p.profile, p.frames, 0, err);
 	}
 	json_read_done(&p.json);
 	profile_free(p.profile);

@@ -102,10 +102,7 @@ static void read_meta(struct reader *r)
 	if (json_read_next(json) != JSON_READ_OBJECT)
 		return;
 	unsigned depth = json->depth;
-	enum json_token token;
-	while (json->depth >= depth && (token = json_read_next(json)) > JSON_READ_END) {
-		if (token != JSON_READ_KEY)
-			continue;
+	while (json_read_key(json, depth)) {
 		if (json_read_is(json, "node_fields")) {
 			r->node_fields.count = read_names(json, r->node_fields.names, FIELDS_MAX);
 		} else if (json_read_is(json, "edge_fields")) {
@@ -132,11 +129,10 @@ static void read_head(struct reader *r)
 	if (json_read_next(json) != JSON_READ_OBJECT)
 		return;
 	unsigned depth = json->depth;
-	enum json_token token;
-	while (json->depth >= depth && (token = json_read_next(json)) > JSON_READ_END) {
-		if (token == JSON_READ_KEY && json_read_is(json, "meta"))
+	while (json_read_key(json, depth)) {
+		if (json_read_is(json, "meta"))
 			read_meta(r);
-		else if (token == JSON_READ_KEY)
+		else
 			json_read_skip(json);
 	}
 }
@@ -451,11 +447,8 @@ static int read_document(struct reader *r, struct tm_error *err)
 {
 	struct json_reader *json = &r->json;
 	int code = 0;
-	enum json_token token;
 	(void)json_read_next(json); /* the object that all is in */
-	while (!code && (token = json_read_next(json)) > JSON_READ_END) {
-		if (token != JSON_READ_KEY)
-			continue;
+	while (!code && json_read_key(json, 1)) {
 		if (json_read_is(json, "snapshot"))
 			read_head(r);
 		else if (json_read_is(json, "nodes") && !r->s.node_count)
@@ -520,10 +513,7 @@ static int read_heapsnapshot(struct import_job *job, struct tm_error *err)
 		code = read_all(&r, err);
 	if (!code) {
 		say_facts(&r);
-		import_count(job, 0, frames_stack_count(r.frames));
-		const struct trace_end end = {.cause = TRACE_END_UNSAID,
-					      .events_not_stored = profile_events(r.profile)};
-		code = import_end(job, &end, err);
+		code = profile_end(r.profile, r.frames, 0, err);
 	}
 	json_read_done(&r.json);
 	profile_free(r.profile);

@@ -305,10 +305,7 @@ static int read_text(struct import_job *job, bool jemalloc, struct tm_error *err
 		if (h.odd)
 			import_fact(job, "%llu lines made no sense and were left out.",
 				    (unsigned long long)h.odd);
-		import_count(job, 0, frames_stack_count(h.frames));
-		const struct trace_end end = {.cause = TRACE_END_UNSAID,
-					      .events_not_stored = profile_events(h.profile)};
-		code = import_end(job, &end, err);
+		code = profile_end(h.profile, h.frames, 0, err);
 	}
 	profile_free(h.profile);
 	frames_free(h.frames);

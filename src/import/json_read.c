@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,4 +344,23 @@ uint64_t json_read_number(struct json_reader *json)
 	if (token == JSON_READ_OBJECT || token == JSON_READ_ARRAY)
 		json_read_leave(json, depth + 1);
 	return token == JSON_READ_NUMBER || token == JSON_READ_WORD ? json->number : 0;
+}
+
+bool json_read_key(struct json_reader *json, unsigned depth)
+{
+	enum json_token token = JSON_READ_END;
+	while (json->depth >= depth && (token = json_read_next(json)) > JSON_READ_END)
+		if (token == JSON_READ_KEY)
+			return true;
+	return false;
+}
+
+void json_read_text(struct json_reader *json, char *to, size_t room)
+{
+	unsigned depth = json->depth;
+	enum json_token token = json_read_next(json);
+	if (token == JSON_READ_OBJECT || token == JSON_READ_ARRAY)
+		json_read_leave(json, depth + 1);
+	if (token == JSON_READ_TEXT)
+		snprintf(to, room, "%s", text_string(&json->text));
 }

@@ -62,5 +62,9 @@ void json_read_skip(struct json_reader *json);
 void json_read_leave(struct json_reader *json, unsigned depth);
 /* Is the key or text this one? */
 bool json_read_is(const struct json_reader *json, const char *text);
+/* The next key of an object whose inside has this depth (outermost: 1); false at its end. */
+bool json_read_key(struct json_reader *json, unsigned depth);
+/* The next value if it is a text, cut to the room; to[] stays if it is none. */
+void json_read_text(struct json_reader *json, char *to, size_t room);
 /* The next value if it is a number, else 0. */
 uint64_t json_read_number(struct json_reader *json);

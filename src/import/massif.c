@@ -213,9 +213,7 @@ static int begin(struct massif *m, struct tm_error *err)
 	const struct trace_meta meta = {
 		.origin = "massif",
 		.command = m->command,
-		.unknown = TRACE_UNKNOWN_LIFETIMES | TRACE_UNKNOWN_THREADS | TRACE_UNKNOWN_EVENTS |
-			   TRACE_UNKNOWN_ALLOCATIONS | TRACE_UNKNOWN_COUNTS | TRACE_UNKNOWN_SIZES |
-			   TRACE_UNKNOWN_PEAK | TRACE_UNKNOWN_TEMPORARY,
+		.unknown = PROFILE_BYTES_ALONE,
 	};
 	static const char below[] = "[below massif's threshold]";
 	const struct frames_name name = {.function = frames_text(below, sizeof below - 1)};
@@ -322,11 +320,7 @@ static int read_massif(struct import_job *job, struct tm_error *err)
 				     : tm_fail(err, -ENOMEM, "no memory to read massif's file");
 	if (!code) {
 		say_facts(&m);
-		import_count(job, 0, frames_stack_count(m.frames));
-		const struct trace_end end = {.cause = TRACE_END_UNSAID,
-					      .duration_ns = time_ns(&m),
-					      .events_not_stored = profile_events(m.profile)};
-		code = import_end(job, &end, err);
+		code = profile_end(m.profile, m.frames, time_ns(&m), err);
 	}
 	profile_free(m.profile);
 	frames_free(m.frames);

@@ -284,11 +284,7 @@ static int read_samples(struct pprof *p, struct tm_error *err)
 	if (p->tables.cut)
 		import_cut(p->job);
 	say_facts(p);
-	import_count(p->job, 0, frames_stack_count(p->frames));
-	const struct trace_end end = {.cause = TRACE_END_UNSAID,
-				      .duration_ns = p->tables.duration_ns,
-				      .events_not_stored = profile_events(p->profile)};
-	return import_end(p->job, &end, err);
+	return profile_end(p->profile, p->frames, p->tables.duration_ns, err);
 }
 
 static int read_pprof(struct import_job *job, struct tm_error *err)

@@ -374,7 +374,12 @@ int profile_close(struct profile *p, struct tm_error *err)
 	return code ? import_write_failed(code, err) : 0;
 }
 
-uint64_t profile_events(const struct profile *p)
+int profile_end(struct profile *p, const struct frames *frames, uint64_t duration_ns,
+		struct tm_error *err)
 {
-	return p->events;
+	const struct trace_end end = {.cause = TRACE_END_UNSAID,
+				      .duration_ns = duration_ns,
+				      .events_not_stored = p->events};
+	import_count(p->job, 0, frames_stack_count(frames));
+	return import_end(p->job, &end, err);
 }

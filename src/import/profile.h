@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "import/frames.h"
 #include "import/reader.h"
 
 struct profile;
@@ -24,6 +25,12 @@ struct profile_row {
 };
 #define PROFILE_UNKNOWN UINT64_MAX
 
+/* What a file with nothing but the live bytes of each stack does not say. */
+#define PROFILE_BYTES_ALONE                                                       \
+	(TRACE_UNKNOWN_LIFETIMES | TRACE_UNKNOWN_THREADS | TRACE_UNKNOWN_EVENTS | \
+	 TRACE_UNKNOWN_ALLOCATIONS | TRACE_UNKNOWN_COUNTS | TRACE_UNKNOWN_SIZES | \
+	 TRACE_UNKNOWN_PEAK | TRACE_UNKNOWN_TEMPORARY)
+
 TM_MUST_CHECK int profile_new(struct import_job *job, struct profile **ret_profile,
 			      struct tm_error *err);
 struct profile *profile_free(struct profile *p);
@@ -33,5 +40,6 @@ TM_MUST_CHECK int profile_row(struct profile *p, const struct profile_row *row,
 			      struct tm_error *err);
 /* The snapshot becomes a slice. At most 65,535 of them: -EFBIG. */
 TM_MUST_CHECK int profile_close(struct profile *p, struct tm_error *err);
-/* Events that the sums stand for: for trace_end.events_not_stored. */
-uint64_t profile_events(const struct profile *p);
+/* Counts stacks and ends the section, after the last fact. */
+TM_MUST_CHECK int profile_end(struct profile *p, const struct frames *frames, uint64_t duration_ns,
+			      struct tm_error *err);
