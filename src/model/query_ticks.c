@@ -20,6 +20,7 @@ struct maker {
 	struct tick *tick; /* the open one */
 	uint64_t tick_first, span_ns;
 	int64_t live_bytes; /* since its start */
+	bool rows;          /* are wanted */
 	int error;
 };
 
@@ -70,7 +71,7 @@ static struct tick_row *row_at(struct maker *maker, uint32_t stack_id)
 	return row;
 }
 
-static void count(struct tick_row *row, const struct edge_event *event)
+static void count_row(struct tick_row *row, const struct edge_event *event)
 {
 	switch (event->kind) {
 	case EDGE_BIRTH:
@@ -89,6 +90,17 @@ static void count(struct tick_row *row, const struct edge_event *event)
 	case EDGE_FAILED:
 		break;
 	}
+}
+
+static void count_all(struct tick_sums *sums, const struct edge_event *event)
+{
+	struct tick_row row = {0};
+	count_row(&row, event);
+	sums->births += row.births;
+	sums->birth_bytes += row.birth_bytes;
+	sums->temporary += row.temporary;
+	sums->deaths += row.deaths;
+	sums->death_bytes += row.death_bytes;
 }
 
 /* Events of one moment are never parted. */
@@ -112,12 +124,14 @@ static void visit(void *ctx, const struct edge_event *event)
 	maker->tick->end_ns = event->time_ns;
 	if (event->kind == EDGE_FAILED)
 		return;
-	struct tick_row *row = row_at(maker, event->stack_id);
-	if (!row) {
+	struct tick_row *row = maker->rows ? row_at(maker, event->stack_id) : NULL;
+	if (maker->rows && !row) {
 		maker->error = -ENOMEM;
 		return;
 	}
-	count(row, event);
+	if (row)
+		count_row(row, event);
+	count_all(&maker->tick->sums, event);
 	maker->live_bytes += event->kind == EDGE_END ? -(int64_t)event->weight.bytes
 						     : (int64_t)event->weight.bytes;
 	if (maker->live_bytes < maker->tick->low_bytes)
@@ -137,6 +151,7 @@ static int make(struct maker *maker, size_t part, uint64_t first, uint64_t end,
 		return -ENOMEM;
 	ticks->first_event = first;
 	ticks->end_event = end;
+	ticks->has_rows = maker->rows;
 	maker->ticks = ticks;
 	maker->room = maker->row_room = 0;
 	maker->tick = NULL;
@@ -152,9 +167,11 @@ static int make(struct maker *maker, size_t part, uint64_t first, uint64_t end,
 	return rc;
 }
 
-static int maker_init(struct maker *maker, struct edges *edges)
+static int maker_init(struct maker *maker, struct edges *edges, bool rows)
 {
-	*maker = (struct maker){.edges = edges};
+	*maker = (struct maker){.edges = edges, .rows = rows};
+	if (!rows)
+		return 0;
 	maker->row_of = tm_alloc_array(edges->section->stack_count + 1, sizeof *maker->row_of);
 	return maker->row_of ? 0 : -ENOMEM;
 }
@@ -170,6 +187,7 @@ struct ahead {
 	struct query_section *section;
 	_Atomic size_t next; /* part that a thread takes next */
 	size_t end;
+	bool rows;
 };
 
 /* What fails here is made again, and told, by the one that asks. */
@@ -182,11 +200,11 @@ static void *work(void *ctx)
 	struct maker maker;
 	size_t part;
 	edges_init(&edges, s, &err);
-	int rc = maker_init(&maker, &edges);
+	int rc = maker_init(&maker, &edges, ahead->rows);
 	while (!rc && (part = atomic_fetch_add(&ahead->next, 1)) < ahead->end) {
 		uint64_t first = s->parts[part].first_event;
 		uint64_t end = first + s->parts[part].event_count;
-		const struct ticks *there = tick_store_take(s->ticks, first, end);
+		const struct ticks *there = tick_store_take(s->ticks, first, end, ahead->rows);
 		struct ticks *made;
 		if (!there && !(rc = make(&maker, part, first, end, &made))) {
 			if (edges.unread_events)
@@ -204,13 +222,13 @@ static void *work(void *ctx)
 	return NULL;
 }
 
-static size_t missing(struct query_section *s, size_t first, size_t end)
+static size_t missing(struct query_section *s, size_t first, size_t end, bool rows)
 {
 	size_t count = 0;
 	for (size_t i = first; i < end; i++) {
 		uint64_t event = s->parts[i].first_event;
 		const struct ticks *there =
-			tick_store_take(s->ticks, event, event + s->parts[i].event_count);
+			tick_store_take(s->ticks, event, event + s->parts[i].event_count, rows);
 		if (there)
 			tick_store_give(s->ticks, there);
 		else
@@ -220,12 +238,12 @@ static size_t missing(struct query_section *s, size_t first, size_t end)
 }
 
 /* Whole parts [first, end), by all cores, so that they are there when they are asked for. */
-static void make_ahead(struct query_section *s, size_t first, size_t end)
+static void make_ahead(struct query_section *s, size_t first, size_t end, bool rows)
 {
-	struct ahead ahead = {.section = s, .end = end};
+	struct ahead ahead = {.section = s, .end = end, .rows = rows};
 	pthread_t helpers[EVENT_SCAN_THREADS_MAX];
 	size_t threads = event_scan_threads(s->threads), count = 0;
-	size_t wanted = end - first > PARTS_AHEAD_MAX ? 0 : missing(s, first, end);
+	size_t wanted = end - first > PARTS_AHEAD_MAX ? 0 : missing(s, first, end, rows);
 	if (threads > wanted / PARTS_PER_THREAD + 1)
 		threads = wanted / PARTS_PER_THREAD + 1;
 	if (threads < 2)
@@ -263,7 +281,8 @@ static int visit_part(struct walk *walk, size_t part)
 	uint64_t end = stop > walk->end ? walk->end : stop;
 	bool whole = first == begin && end == stop;
 	uint64_t unread = walk->maker.edges->unread_events;
-	const struct ticks *there = whole ? tick_store_take(s->ticks, first, end) : NULL;
+	const struct ticks *there =
+		whole ? tick_store_take(s->ticks, first, end, walk->maker.rows) : NULL;
 	struct ticks *made = NULL;
 	int rc = there ? 0 : make(&walk->maker, part, first, end, &made);
 	if (!rc && made && whole && walk->maker.edges->unread_events == unread) {
@@ -278,7 +297,7 @@ static int visit_part(struct walk *walk, size_t part)
 	return rc;
 }
 
-int ticks_visit(struct edges *edges, uint64_t first, uint64_t end,
+int ticks_visit(struct edges *edges, uint64_t first, uint64_t end, bool rows,
 		const struct query_progress *progress, tick_fn fn, void *ctx)
 {
 	struct query_section *s = edges->section;
@@ -288,8 +307,8 @@ int ticks_visit(struct edges *edges, uint64_t first, uint64_t end,
 	size_t part = range_part_of_event(s, first), last = range_part_of_event(s, end);
 	size_t whole = part + (part < s->part_count && s->parts[part].first_event < first);
 	if (whole < last)
-		make_ahead(s, whole, last);
-	int rc = maker_init(&walk.maker, edges);
+		make_ahead(s, whole, last, rows);
+	int rc = maker_init(&walk.maker, edges, rows);
 	for (; part < s->part_count && s->parts[part].first_event < end && !rc; part++) {
 		rc = visit_part(&walk, part);
 		if (!rc)

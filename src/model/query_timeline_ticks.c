@@ -13,6 +13,7 @@ struct strokes {
 	size_t wanted; /* points */
 	size_t place;  /* which of so many the last tick ended in */
 	bool begun;
+	bool rows; /* stacks are told apart, by the filter or into curves */
 };
 
 /* ---- what lives when the range begins ---- */
@@ -20,6 +21,14 @@ struct strokes {
 static int add_before(void *ctx, const struct ticks *ticks, const struct tick *tick)
 {
 	struct strokes *strokes = ctx;
+	if (!strokes->rows) {
+		struct query_point *first = &strokes->d->t->out->points[0];
+		uint64_t bytes = tick->sums.birth_bytes - (uint64_t)tick->sums.death_bytes;
+		first->live_blocks += tick->sums.births - (uint64_t)tick->sums.deaths;
+		first->live_bytes += bytes;
+		strokes->d->live_bytes += bytes;
+		return 0;
+	}
 	for (uint32_t i = 0; i < tick->row_count; i++) {
 		const struct tick_row *row = &ticks->rows[tick->first_row + i];
 		drawing_add_live(strokes->d, row->stack_id,
@@ -59,6 +68,17 @@ static void add_row(struct query_point *point, const struct tick_row *row)
 	point->temporary += row->temporary;
 }
 
+static void add_sums(struct drawing *d, const struct tick_sums *sums)
+{
+	struct query_point *point = &d->t->out->points[d->at];
+	point->allocations += sums->births;
+	point->allocated_bytes += sums->birth_bytes;
+	point->frees += (uint64_t)sums->deaths;
+	point->freed_bytes += (uint64_t)sums->death_bytes;
+	point->temporary += sums->temporary;
+	d->live_bytes += sums->birth_bytes - (uint64_t)sums->death_bytes;
+}
+
 static void add_extremes(struct drawing *d, const struct tick *tick)
 {
 	struct query_point *point = &d->t->out->points[d->at];
@@ -87,6 +107,10 @@ static int add_tick(void *ctx, const struct ticks *ticks, const struct tick *tic
 	strokes->place = place > strokes->place ? place : strokes->place;
 	points[d->at].end_ns = tick->end_ns;
 	add_extremes(d, tick);
+	if (!strokes->rows) {
+		add_sums(d, &tick->sums);
+		return 0;
+	}
 	for (uint32_t i = 0; i < tick->row_count; i++) {
 		const struct tick_row *row = &ticks->rows[tick->first_row + i];
 		struct query_point *curve = timeline_curve(d->t, row->stack_id);
@@ -104,19 +128,20 @@ int draw_ticks(struct drawing *d, size_t point_count)
 {
 	struct timeline *t = d->t;
 	const struct query_progress *progress = &t->options->progress;
-	struct strokes strokes = {.d = d, .wanted = point_count};
+	bool rows = t->options->filter || t->options->group_of;
+	struct strokes strokes = {.d = d, .wanted = point_count, .rows = rows};
 	if (timeline_make_points(t, point_count))
 		return -ENOMEM;
 	size_t slice = drawing_first_slice(d);
 	int rc = drawing_add_sums(d, slice);
 	if (!rc)
 		rc = ticks_visit(d->fast.edges, fast_boundary(t->section, slice),
-				 t->range.first_event, progress, add_before, &strokes);
+				 t->range.first_event, rows, progress, add_before, &strokes);
 	t->out->points[0].start_ns = t->range.from_ns;
 	begin_point(d);
 	if (!rc)
-		rc = ticks_visit(d->fast.edges, t->range.first_event, t->range.end_event, progress,
-				 add_tick, &strokes);
+		rc = ticks_visit(d->fast.edges, t->range.first_event, t->range.end_event, rows,
+				 progress, add_tick, &strokes);
 	t->out->point_count = d->at + 1;
 	t->out->points[d->at].end_ns = t->range.to_ns;
 	return rc;

@@ -87,10 +87,12 @@ static struct ticks **chain_of(struct tick_store *store, uint64_t first_event)
 	return &store->chains[(first_event * 0x9e3779b97f4a7c15ull >> 32) % CHAINS];
 }
 
-static struct ticks *find(struct tick_store *store, uint64_t first_event, uint64_t end_event)
+static struct ticks *find(struct tick_store *store, uint64_t first_event, uint64_t end_event,
+			  bool rows)
 {
 	struct ticks *ticks = *chain_of(store, first_event);
-	while (ticks && (ticks->first_event != first_event || ticks->end_event != end_event))
+	while (ticks && (ticks->first_event != first_event || ticks->end_event != end_event ||
+			 (rows && !ticks->has_rows)))
 		ticks = ticks->next;
 	if (ticks) {
 		ticks->users++;
@@ -100,10 +102,10 @@ static struct ticks *find(struct tick_store *store, uint64_t first_event, uint64
 }
 
 const struct ticks *tick_store_take(struct tick_store *store, uint64_t first_event,
-				    uint64_t end_event)
+				    uint64_t end_event, bool rows)
 {
 	pthread_mutex_lock(&store->lock);
-	struct ticks *ticks = find(store, first_event, end_event);
+	struct ticks *ticks = find(store, first_event, end_event, rows);
 	pthread_mutex_unlock(&store->lock);
 	return ticks;
 }
@@ -145,7 +147,7 @@ void tick_store_give(struct tick_store *store, const struct ticks *ticks)
 const struct ticks *tick_store_put(struct tick_store *store, struct ticks *ticks)
 {
 	pthread_mutex_lock(&store->lock);
-	struct ticks *there = find(store, ticks->first_event, ticks->end_event);
+	struct ticks *there = find(store, ticks->first_event, ticks->end_event, ticks->has_rows);
 	if (!there) {
 		struct ticks **chain = chain_of(store, ticks->first_event);
 		ticks->users = 1;

@@ -9,8 +9,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* What some events did. */
+struct tick_sums {
+	uint64_t births, birth_bytes, temporary;
+	int64_t deaths, death_bytes; /* net of failed reallocs */
+};
 
 struct tick_row {
 	uint32_t stack_id, temporary;
@@ -20,9 +27,10 @@ struct tick_row {
 };
 
 struct tick {
-	uint64_t start_ns, end_ns;     /* of its first and its last event; no other has them */
+	uint64_t start_ns, end_ns;     /* of its first and its last event */
 	int64_t low_bytes, high_bytes; /* extremes of what lives, against its start: <= 0, >= 0 */
 	uint64_t high_ns;              /* the first moment of the latter */
+	struct tick_sums sums;         /* of all stacks */
 	uint32_t first_row, row_count;
 };
 
@@ -33,6 +41,7 @@ struct ticks {
 	size_t count;
 	struct tick_row *rows;
 	size_t row_count;
+	bool has_rows; /* they are made where stacks are told apart */
 	/* Of the store, under its lock: */
 	uint64_t used;
 	size_t users;
@@ -50,9 +59,9 @@ struct tick_store *tick_store_share(struct tick_store *store);
 struct tick_store *tick_store_free(struct tick_store *store);
 uint32_t tick_store_events(const struct tick_store *store);
 
-/* The ticks of exactly these events, to be given back; NULL if they are not there. */
+/* The ticks of exactly these events, to be given back; NULL if they are not there (with rows). */
 const struct ticks *tick_store_take(struct tick_store *store, uint64_t first_event,
-				    uint64_t end_event);
+				    uint64_t end_event, bool rows);
 void tick_store_give(struct tick_store *store, const struct ticks *ticks);
 /* Ownership moves; what is returned is as taken. */
 const struct ticks *tick_store_put(struct tick_store *store, struct ticks *ticks);
