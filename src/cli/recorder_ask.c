@@ -15,7 +15,11 @@ static void take(void *ctx, const struct control_process *process)
 {
 	struct asked *asked = ctx;
 	const struct server_recording recording = {.path = process->file,
-						   .lost_events = process->lost_events};
+						   .lost_events = process->lost_events,
+						   .waited_ns = process->waited_ns,
+						   .bytes_per_hour = process->bytes_per_hour,
+						   .full_in_ns = process->left_ns,
+						   .disk_free_bytes = process->disk_free_bytes};
 	/* What only starts other programs has a name of its own until its trace is dropped. */
 	if (process->file[0] == '/' && !strstr(process->file, ".starter-"))
 		asked->fn(asked->ctx, &recording);

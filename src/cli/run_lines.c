@@ -60,6 +60,11 @@ static void put_file(struct text *text, const struct collector_trace *trace, siz
 	text_put_visible(text, trace->path, strlen(trace->path));
 	if (trace_count > 1)
 		text_print(text, ", the largest of %zu traces", trace_count);
+	if (trace->end.duration_ns > 60000000000ull)
+		text_print(text, ", %s per hour",
+			   units_bytes((uint64_t)((double)trace->file_bytes * 3.6e12 /
+						  (double)trace->end.duration_ns))
+				   .text);
 	text_put(text, "\ntidemark: to see it, type: tidemark report ");
 	quote_argument(text, trace->path);
 	text_put(text, "\n");

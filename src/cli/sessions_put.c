@@ -24,6 +24,16 @@ void sessions_put_json(struct json *json, const struct control_process *process)
 	json_u64(json, "live_bytes", process->live_bytes);
 	json_u64(json, "peak_bytes", process->peak_bytes);
 	json_u64(json, "lost_events", process->lost_events);
+	json_u64(json, "folded_events", process->folded_events);
+	json_u64(json, "bytes_per_hour", process->bytes_per_hour);
+	json_u64(json, "disk_free_bytes", process->disk_free_bytes);
+	if (process->left_ns)
+		json_u64(json, "full_in_ns", process->left_ns);
+	else
+		json_null(json, "full_in_ns");
+	json_u64(json, "recorder_cpu_ns", process->cpu_ns);
+	json_u64(json, "recorder_bytes", process->memory_bytes);
+	json_u64(json, "waited_ns", process->waited_ns);
 	json_end(json);
 }
 
@@ -46,5 +56,15 @@ void sessions_put_status(struct out *out, const struct control_process *process)
 	text_put_visible(text, process->file, strlen(process->file));
 	if (process->piece > 1)
 		text_print(text, ", file %u of this process", process->piece);
-	text_put(text, "\n");
+	text_print(text, "\n  %s per hour, %s free on the disk",
+		   units_bytes(process->bytes_per_hour).text,
+		   units_bytes(process->disk_free_bytes).text);
+	if (process->left_ns)
+		text_print(text, ": enough for %s", units_duration(process->left_ns).text);
+	if (process->folded_events)
+		text_print(text, "; %s older events are folded",
+			   units_grouped(process->folded_events).text);
+	text_print(text, "\n  tidemark took %s of CPU and %s of memory, the program waited %s\n",
+		   units_duration(process->cpu_ns).text, units_bytes(process->memory_bytes).text,
+		   units_duration(process->waited_ns).text);
 }

@@ -57,10 +57,15 @@ struct control_process {
 	uint32_t piece; /* from 1 */
 	uint64_t events, live_bytes, peak_bytes, lost_events;
 	uint64_t file_bytes, age_ns;
-	uint64_t sample_bytes; /* 0: every block is recorded */
-	char source[16];       /* "run", "attach", "self" */
-	char program[512];     /* path; cut at its begin when longer */
-	char file[4096];       /* absolute where that can be told */
+	uint64_t sample_bytes;         /* 0: every block is recorded */
+	uint64_t bytes_per_hour;       /* by which the file grows, on average */
+	uint64_t left_ns;              /* until disk or limit are full at that rate; 0 unknown */
+	uint64_t disk_free_bytes;      /* where the file is */
+	uint64_t cpu_ns, memory_bytes; /* of tidemark itself, all sessions of its process */
+	uint64_t waited_ns, folded_events; /* how long the program waited for it; given up */
+	char source[16];                   /* "run", "attach", "self" */
+	char program[512];                 /* path; cut at its begin when longer */
+	char file[4096];                   /* absolute where that can be told */
 };
 
 enum control_kind { CONTROL_PROCESS = 0, CONTROL_DONE = 1, CONTROL_REFUSED = 2 };

@@ -201,6 +201,15 @@ uint64_t recording_written(const struct recording *recording)
 	return bytes;
 }
 
+uint64_t recording_folded(const struct recording *recording)
+{
+	struct recording *unlocked = (struct recording *)recording;
+	pthread_mutex_lock(&unlocked->lock);
+	uint64_t folded = recording->writer ? trace_writer_folded(recording->writer) : 0;
+	pthread_mutex_unlock(&unlocked->lock);
+	return folded;
+}
+
 void recording_identity(const struct recording *recording, uint64_t *ret_device,
 			uint64_t *ret_inode)
 {

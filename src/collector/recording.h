@@ -41,6 +41,8 @@ const char *recording_path(const struct recording *recording);
 TM_MUST_CHECK int recording_rename(struct recording *recording, const char *path);
 /* Bytes of the file so far. Thread-safe. */
 uint64_t recording_written(const struct recording *recording);
+/* Events of its last image that were folded. Thread-safe. */
+uint64_t recording_folded(const struct recording *recording);
 /* Which file it is, whatever its name. */
 void recording_identity(const struct recording *recording, uint64_t *ret_device,
 			uint64_t *ret_inode);

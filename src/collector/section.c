@@ -235,6 +235,10 @@ static const char *choose_note(const struct section *section, const struct trace
 		return "The disk failed: what came after is not in the file.";
 	if (end->cause == TRACE_END_DISK_FULL)
 		return "The disk was full: what came after is not in the file.";
+	if (end->events_not_stored && section->disk_low)
+		return "The disk was nearly full: later events are in the figures only.";
+	if (end->folded_events && section->disk_low)
+		return "The disk was nearly full: more events were folded than was asked for.";
 	if (end->events_not_stored && !end->folded_events)
 		return "The file has reached its size limit: later events are in the figures only.";
 	if (section->how.note)
@@ -295,6 +299,7 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 		result->end.cause = TRACE_END_AGENT_OFF;
 	else
 		blame_disk(&result->end, trace_writer_tick(writer));
+	section->disk_low = trace_writer_disk_low(writer);
 	const char *note = choose_note(section, &result->end), *unhooked = section->extra.unhooked;
 	snprintf(result->end.note, sizeof result->end.note, "%s%s%s%s", note,
 		 *note && *unhooked ? " " : "", unhooked, *unhooked ? "." : "");

@@ -88,7 +88,7 @@ TM_MUST_CHECK int section_mark(struct section *section, const char *text);
 /* How it goes, some milliseconds ago. Thread-safe. */
 struct section_figures {
 	uint64_t events, live_bytes, peak_bytes, lost_events;
-	uint64_t age_ns;
+	uint64_t age_ns, waited_ns;
 	uint32_t piece; /* from 1 */
 	uint32_t usr1;  /* SIGUSR1s that the program got for us */
 };

@@ -69,9 +69,10 @@ struct section {
 	struct section_moment moments[SECTION_MOMENTS];
 	_Atomic uint32_t moment_count;
 	/* For other threads: section_figures(). */
-	_Atomic uint64_t told_events, told_live_bytes, told_peak_bytes, told_lost;
+	_Atomic uint64_t told_events, told_live_bytes, told_peak_bytes, told_lost, told_waited_ns;
 	_Atomic uint64_t origin_ns;
 	uint32_t usr1_told;
+	bool disk_low; /* at its end: the disk was nearly full */
 	struct section_shrink shrink;
 	_Atomic bool urgent; /* a note of the watch cannot wait */
 	_Atomic bool ending;

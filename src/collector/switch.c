@@ -109,6 +109,9 @@ void section_tell(struct section *section)
 	struct cursor_counters counters = cursors_counters(&section->cursors);
 	atomic_store_explicit(&section->told_lost, counters.lost - section->counted.lost,
 			      memory_order_relaxed);
+	atomic_store_explicit(&section->told_waited_ns,
+			      counters.waited_ns - section->counted.waited_ns,
+			      memory_order_relaxed);
 	uint32_t usr1 = atomic_load_explicit(&section->control->usr1, memory_order_relaxed);
 	if (usr1 != section->usr1_told && section->options.usr1_fd > 0 &&
 	    write(section->options.usr1_fd, &one, sizeof one) == sizeof one)
@@ -123,6 +126,7 @@ void section_figures(const struct section *section, struct section_figures *ret)
 		.live_bytes = atomic_load_explicit(&section->told_live_bytes, memory_order_relaxed),
 		.peak_bytes = atomic_load_explicit(&section->told_peak_bytes, memory_order_relaxed),
 		.lost_events = atomic_load_explicit(&section->told_lost, memory_order_relaxed),
+		.waited_ns = atomic_load_explicit(&section->told_waited_ns, memory_order_relaxed),
 		.age_ns = now_ns > origin_ns ? now_ns - origin_ns : 0,
 		.piece = section->piece,
 		.usr1 = atomic_load(&section->control->usr1),

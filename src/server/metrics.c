@@ -15,8 +15,9 @@ struct told {
 	struct text labels; /* trace="...",program="...",pid="..." */
 	struct model_totals totals;
 	struct trace_end end;
-	struct trace_sample sample; /* the last */
-	uint64_t lost_events;
+	struct trace_sample sample;   /* the last */
+	struct server_recording said; /* by its recorder, or its end */
+	uint64_t file_bytes;
 	bool complete, sampled, knows_lost;
 	struct text sites; /* whole lines of tidemark_site_live_bytes */
 };
@@ -100,6 +101,7 @@ static bool tell(struct told *told, struct catalog *catalog, const char *id)
 	told->totals = facts->totals;
 	told->end = *facts->input.end;
 	told->complete = facts->complete;
+	told->file_bytes = trace_reader_file_bytes(facts->reader);
 	tell_sample(told, facts);
 	tell_sites(told, facts);
 	shown_unlock(facts);
@@ -111,7 +113,7 @@ static bool tell(struct told *told, struct catalog *catalog, const char *id)
 struct followed {
 	struct catalog *catalog;
 	char ids[TRACES_MAX][CATALOG_ID_CHARS + 1];
-	uint64_t lost_events[TRACES_MAX];
+	struct server_recording said[TRACES_MAX]; /* without its path */
 	size_t count;
 };
 
@@ -121,7 +123,8 @@ static void take_recording(void *ctx, const struct server_recording *recording)
 	if (followed->count == TRACES_MAX ||
 	    !catalog_add(followed->catalog, recording->path, followed->ids[followed->count]))
 		return;
-	followed->lost_events[followed->count++] = recording->lost_events;
+	followed->said[followed->count] = *recording;
+	followed->said[followed->count++].path = NULL;
 }
 
 static void follow(const struct metrics *metrics, struct followed *followed)
@@ -140,11 +143,12 @@ void metrics_follow(const struct metrics *metrics)
 /* At the end the trace knows; before that only who writes it. */
 static void tell_lost(struct told *told, const struct followed *followed, const char *id)
 {
-	told->lost_events = told->end.lost_events;
+	told->said = (struct server_recording){.lost_events = told->end.lost_events,
+					       .waited_ns = told->end.waited_ns};
 	told->knows_lost = told->complete;
 	for (size_t i = 0; i < followed->count && !told->complete; i++)
 		if (!strcmp(followed->ids[i], id)) {
-			told->lost_events = followed->lost_events[i];
+			told->said = followed->said[i];
 			told->knows_lost = true;
 		}
 }
@@ -194,7 +198,13 @@ FROM(mapped_bytes, totals.mapped_bytes)
 FROM(rss_bytes, sample.rss_bytes)
 FROM(agent_bytes, sample.agent_bytes)
 FROM(cgroup_bytes, sample.cgroup_bytes)
-FROM(lost_events, lost_events)
+FROM(lost_events, said.lost_events)
+FROM(waited_ms, said.waited_ns / 1000000)
+FROM(bytes_per_hour, said.bytes_per_hour)
+FROM(full_in_seconds, said.full_in_ns / 1000000000)
+FROM(disk_free_bytes, said.disk_free_bytes)
+FROM(file_bytes, file_bytes)
+FROM(folded_events, end.folded_events)
 FROM(is_complete, complete)
 
 static uint64_t is_recording(const struct told *told)
@@ -221,6 +231,17 @@ static const struct family families[] = {
 	 true, 0},
 	{"lost_events_total", "counter",
 	 "Events lost; known from the process that records, or at the end.", lost_events, 0, true},
+	{"waited_milliseconds_total", "counter", "How long threads of the program waited for it.",
+	 waited_ms, 0, true},
+	{"file_bytes", "gauge", "Size of the trace.", file_bytes, 0, 0},
+	{"file_bytes_per_hour", "gauge", "Growth of the trace, on average; 0 when it has ended.",
+	 bytes_per_hour, 0, true},
+	{"full_in_seconds", "gauge", "Until disk or limit are full; 0 not known, or never.",
+	 full_in_seconds, 0, true},
+	{"disk_free_bytes", "gauge", "Free space where the trace is; 0 when it has ended.",
+	 disk_free_bytes, 0, true},
+	{"folded_events", "gauge", "Events that are in the figures only (--retain).", folded_events,
+	 0, 0},
 };
 
 static void put_head(struct text *out, const char *name, const char *type, const char *help)

@@ -21,8 +21,11 @@ struct server;
 
 /* A trace that is being written, as its recorder says. */
 struct server_recording {
-	const char *path; /* real and absolute */
-	uint64_t lost_events;
+	const char *path;                /* real and absolute */
+	uint64_t lost_events, waited_ns; /* the program waited for it so long */
+	uint64_t bytes_per_hour;         /* by which the file grows */
+	uint64_t full_in_ns;             /* until disk or limit are full; 0 not known, or never */
+	uint64_t disk_free_bytes;
 };
 typedef void (*server_recording_fn)(void *ctx, const struct server_recording *recording);
 

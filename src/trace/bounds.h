@@ -25,6 +25,9 @@ struct trace_writer_options {
 
 /* Events of the section that were folded, of those that were stored. Thread-safe. */
 uint64_t trace_writer_folded(const struct trace_writer *w);
+/* The disk was nearly full: old events were folded for it, or newer ones not stored. Thread-safe.
+ */
+bool trace_writer_disk_low(const struct trace_writer *w);
 /* Events wait for a slice before they can be folded, and room is short. Thread-safe. */
 bool trace_writer_wants_slice(const struct trace_writer *w);
 /* Waits until all that was given is in the file, or the disk takes nothing for seconds. */

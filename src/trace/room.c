@@ -170,7 +170,8 @@ bool room_place(struct room *room, uint64_t bytes, bool must_keep, uint64_t seal
 		INDEX_RESERVE + room->block_total * sizeof(struct format_index_entry) / 2;
 	for (int rc = 0;;) {
 		size_t gap = find_gap(room, bytes);
-		bool fits = !room->limit_bytes || sealed_end + bytes + reserve <= room->limit_bytes;
+		bool fits = !room->no_growth && (!room->limit_bytes ||
+						 sealed_end + bytes + reserve <= room->limit_bytes);
 		if (gap != SIZE_MAX || fits) {
 			*ret_offset = gap != SIZE_MAX ? room->gaps[gap].offset : sealed_end;
 			return true;
@@ -280,6 +281,8 @@ void room_cover(struct room *room, uint64_t end_event)
 
 bool room_wants_slice(const struct room *room)
 {
+	if (room->no_growth)
+		return room->uncovered_bytes > 0;
 	return room->limit_bytes && room->uncovered_bytes > room->limit_bytes / 4;
 }
 

@@ -37,6 +37,7 @@ struct room {
 	int fd;
 	uint64_t file_id;
 	bool active;
+	bool no_growth; /* the disk is nearly full: only what must be is added at the end */
 	uint64_t keep_ns, limit_bytes; /* 0: no such bound */
 	struct room_gap *gaps;         /* by offset */
 	size_t gap_count, gap_room;

@@ -16,6 +16,7 @@
 #include "trace/index.h"
 #include "trace/journal.h"
 #include "trace/room.h"
+#include "trace/space.h"
 #include "trace/syncer.h"
 
 #include <errno.h>
@@ -47,12 +48,14 @@ struct sink {
 	struct journal journal;
 	bool journal_off;
 	struct syncer syncer;
+	struct space space;
+	bool space_low;
 	struct room room; /* active: blocks of events are given back, and written over */
 	/* Shared. */
 	_Atomic int error; /* first error, negative errno */
 	atomic_bool events_stopped;
 	_Atomic uint64_t bytes, unstored, folded, since_ns, covered;
-	atomic_bool wants_slice;
+	atomic_bool wants_slice, disk_low;
 };
 
 struct sink_batch *sink_batch_new(void)
@@ -234,6 +237,18 @@ static bool write_apart(struct sink *s, struct sink_batch *batch)
 	return rc >= 0;
 }
 
+/* Near the end of the disk: old events make room for new ones, or no more are stored. */
+static void watch_disk(struct sink *s)
+{
+	space_watch(&s->space, s->fd, s->sealed_end, &s->space_low);
+	s->room.no_growth = s->space_low;
+	if (!s->space_low)
+		return;
+	atomic_store(&s->disk_low, true);
+	if (!s->room.active)
+		atomic_store(&s->events_stopped, true);
+}
+
 static bool has_end(const struct sink_batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++)
@@ -248,6 +263,8 @@ static bool write_batch(struct sink *s, struct sink_batch *batch)
 	int error = sink_error(s);
 	if (error < 0 && !(may_try_again(error) && has_end(batch)))
 		return false;
+	if (!batch->journal)
+		watch_disk(s);
 	if (s->room.active && !batch->journal) {
 		bool apart = write_apart(s, batch);
 		if (apart && batch->sync)
@@ -308,6 +325,11 @@ static void finish(struct sink *s)
 	if (error < 0 && !may_try_again(error))
 		return;
 	int rc = write_index(s);
+	/* All is sealed: what the journal takes is room for the index. */
+	if (rc == -ENOSPC || rc == -EDQUOT) {
+		cut_at_sealed_end(s);
+		rc = write_index(s);
+	}
 	if (rc < 0)
 		set_error(s, rc);
 	cut_at_sealed_end(s);
@@ -407,6 +429,11 @@ uint64_t sink_bytes(const struct sink *s)
 uint64_t sink_unstored(const struct sink *s)
 {
 	return atomic_load(&((struct sink *)s)->unstored);
+}
+
+bool sink_disk_low(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->disk_low);
 }
 
 bool sink_wants_slice(const struct sink *s)

@@ -62,6 +62,8 @@ int sink_error(const struct sink *s);
 bool sink_events_stopped(const struct sink *s); /* limit reached, or an error */
 uint64_t sink_bytes(const struct sink *s);
 uint64_t sink_unstored(const struct sink *s);
+/* The disk was nearly full. */
+bool sink_disk_low(const struct sink *s);
 /* A slice is wanted; events of the open section that the slices in the file have. */
 bool sink_wants_slice(const struct sink *s);
 uint64_t sink_covered(const struct sink *s);

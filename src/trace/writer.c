@@ -480,6 +480,11 @@ uint64_t trace_writer_bytes(const struct trace_writer *w)
 	return sink_bytes(w->sink);
 }
 
+bool trace_writer_disk_low(const struct trace_writer *w)
+{
+	return sink_disk_low(w->sink);
+}
+
 bool trace_writer_wants_slice(const struct trace_writer *w)
 {
 	/* Until the last slice is in the file it is not known what it made foldable. */

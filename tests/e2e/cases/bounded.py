@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording within bounds: pieces by time and size, what is folded and culled, full disks."""
 import os
+import subprocess
 
 from cases import control
 from harness import case
@@ -79,6 +80,42 @@ def retain(t):
     text = t.tool("report", t.trace).out
     t.expect("Single blocks only since" in text, text)
     t.expect("older events are in the figures only" in bounded.err, bounded.err)
+
+
+@case("bounded/disk_full", "a full disk costs single events, never the figures or the program")
+def disk_full(t):
+    t.need_root()
+    small = t.folder / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", small]).returncode:
+        t.skip("cannot mount a file system")
+    try:
+        for options, note in (([], "later events are in the figures only"),
+                              (["--retain", "10h"], "more events were folded than")):
+            ran = t.tool("run", "-f", "-o", small / "a.tide", *options, "--", t.target("big"), "1")
+            t.equal("status", ran.status, 0)
+            t.expect(f"The disk was nearly full: {note}" in ran.err, ran.err)
+            report = t.report(small / "a.tide")
+            t.totals_match(report, t.ledger())
+            t.expect(report["events_not_stored"] > 0, "all events are stored")
+            control.sound(t, small / "a.tide")
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
+@case("bounded/status", "what a recording costs, and how long the disk will do")
+def status(t):
+    program, pid = control.recorded(t, ["--retain", "1h"])
+    with program:
+        program.say("churn 2 20000")
+        row = program.poll(lambda: (lambda r: r and r["events"] and r)(control.row_of(t, pid)),
+                           "events")
+        for name in ("bytes_per_hour", "disk_free_bytes", "recorder_cpu_ns", "recorder_bytes"):
+            t.expect(row[name] > 0, f"{name}: {row[name]}")
+        t.equal("a file that folds is never full", row["full_in_ns"], None)
+        said = control.ctl(t, pid, "status")
+        t.expect("per hour" in said and "the program waited" in said, said)
+        program.end()
 
 
 @case("bounded/options", "what was written wrongly is named, with what to write instead")
