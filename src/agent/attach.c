@@ -11,6 +11,7 @@
  */
 #include "agent/attach.h"
 
+#include <linux/futex.h>
 #include <linux/mman.h>
 
 #include "agent/agent.h"
@@ -33,6 +34,7 @@ enum {
 	SETMASK = 2,
 	GET_TSC_NR = 25, /* prctl: may the time-stamp counter be read? */
 	TSC_FAULTS = 2,
+	STEP_NS = 50 * 1000,
 	ROUNDS_WITHOUT_CALLS = 100 * 1000, /* some seconds */
 	ERROR_FORBIDDEN = 1,
 	ERROR_NO_PROCESS = 3,
@@ -248,9 +250,11 @@ static bool await_order(uint32_t done)
 	uint32_t tracer = block->tracer_inside;
 	if (block->seccomp)
 		return await_order_without_calls(done);
+	/* Not by yielding: among busy threads that puts us behind all of them. */
+	const struct sys_timespec step = {0, STEP_NS};
 	int64_t began = seconds_now();
 	while (!has_order(done)) {
-		sys_sched_yield();
+		sys_futex(&block->seq, FUTEX_WAIT, done, &step, NULL, 0);
 		if (seconds_now() - began > PATIENCE_S ||
 		    (tracer && sys_call3(KILL_NR, tracer, 0, 0) == -ERROR_NO_PROCESS))
 			return false;

@@ -154,24 +154,28 @@ static void take_event(struct stop_thread *thread, int status)
 	resume(thread, status >> 16 ? 0 : WSTOPSIG(status) & 0x7f);
 }
 
-/* What has happened since. Returns how many threads have yet to stop. */
+/* What has happened to it since. Has it yet to stop? */
+static bool look_at(struct stop_thread *thread)
+{
+	int status;
+	while (!thread->gone && !thread->stopped) {
+		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
+		if (got == thread->tid)
+			take_event(thread, status);
+		else if (got < 0)
+			thread->gone = true;
+		else
+			break;
+	}
+	return !thread->gone && !thread->stopped && thread->asked;
+}
+
+/* The same for all. Returns how many threads have yet to stop. */
 static size_t look(struct stop *stop)
 {
 	size_t outstanding = 0;
-	for (size_t i = 0; i < stop->count; i++) {
-		struct stop_thread *thread = &stop->threads[i];
-		int status;
-		while (!thread->gone && !thread->stopped) {
-			pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
-			if (got == thread->tid)
-				take_event(thread, status);
-			else if (got < 0)
-				thread->gone = true;
-			else
-				break;
-		}
-		outstanding += !thread->gone && !thread->stopped && thread->asked;
-	}
+	for (size_t i = 0; i < stop->count; i++)
+		outstanding += look_at(&stop->threads[i]);
 	return outstanding;
 }
 
@@ -186,15 +190,21 @@ static void wait_for_change(uint64_t at_most_ns)
 	sigtimedwait(&child, NULL, &length);
 }
 
+/*
+ * One after the other, so that each is asked about once or twice, not with each
+ * change of any other: they stop at the same time all the same.
+ */
 static size_t wait_until(struct stop *stop, uint64_t end_ns)
 {
-	for (;;) {
-		size_t outstanding = look(stop);
-		uint64_t now = clock_steady_ns();
-		if (!outstanding || now >= end_ns)
-			return outstanding;
-		wait_for_change(end_ns - now < STEP_NS ? end_ns - now : STEP_NS);
+	for (size_t i = 0; i < stop->count; i++) {
+		while (look_at(&stop->threads[i])) {
+			uint64_t now = clock_steady_ns();
+			if (now >= end_ns)
+				return look(stop);
+			wait_for_change(end_ns - now < STEP_NS ? end_ns - now : STEP_NS);
+		}
 	}
+	return 0;
 }
 
 static void ask(struct stop_thread *thread)

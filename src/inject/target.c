@@ -88,6 +88,34 @@ static void look_at_maps(pid_t pid, pid_t tid, struct target_facts *ret)
 	proc_maps_done(&maps);
 }
 
+bool target_parse_shadow_stack(const char *status)
+{
+	const char *features = strstr(status, "x86_Thread_features:");
+	return features && memmem(features, strcspn(features, "\n"), "shstk", 5) != NULL;
+}
+
+enum target_container target_parse_container(const char *cgroup)
+{
+	static const struct {
+		const char *word; /* in the path of a control group */
+		enum target_container container;
+	} words[] = {
+		{"kubepods", TARGET_KUBERNETES}, /* before those that it is made with */
+		{"libpod", TARGET_PODMAN},
+		{"docker", TARGET_DOCKER},
+		{"lxc", TARGET_LXC},
+	};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (strstr(cgroup, words[i].word))
+			return words[i].container;
+	return TARGET_NO_CONTAINER;
+}
+
+bool target_parse_boolean(const char *text)
+{
+	return text[0] == '1';
+}
+
 static void look_at_thread(pid_t pid, pid_t tid, struct target_facts *ret)
 {
 	char path[64];
@@ -95,11 +123,27 @@ static void look_at_thread(pid_t pid, pid_t tid, struct target_facts *ret)
 	proc_path(path, sizeof path, pid, tid, "status");
 	if (!read_small(path, &text)) {
 		proc_status_parse(text_string(&text), &ret->status);
-		const char *features = strstr(text_string(&text), "x86_Thread_features:");
-		size_t bytes = features ? strcspn(features, "\n") : 0;
-		ret->shadow_stack = features && memmem(features, bytes, "shstk", 5) != NULL;
+		ret->shadow_stack = target_parse_shadow_stack(text_string(&text));
 	}
 	text_done(&text);
+}
+
+/* What may forbid it beyond users and capabilities. */
+static void look_around(pid_t pid, pid_t tid, struct target_facts *ret)
+{
+	char path[64], its[64] = "", ours[64] = "";
+	struct text text = {0};
+	proc_path(path, sizeof path, pid, tid, "cgroup");
+	if (!read_small(path, &text))
+		ret->container = target_parse_container(text_string(&text));
+	text_done(&text);
+	if (!read_small("/sys/fs/selinux/booleans/deny_ptrace", &text))
+		ret->deny_ptrace = target_parse_boolean(text_string(&text));
+	text_done(&text);
+	proc_path(path, sizeof path, pid, tid, "ns/user");
+	if (readlink(path, its, sizeof its - 1) > 0 &&
+	    readlink("/proc/self/ns/user", ours, sizeof ours - 1) > 0)
+		ret->user_namespace = strcmp(its, ours) != 0;
 }
 
 void target_look(pid_t pid, struct target_facts *ret)
@@ -129,6 +173,7 @@ void target_look(pid_t pid, struct target_facts *ret)
 	ret->is_descendant = is_descendant(group);
 	look_at_program(group, tid, ret);
 	look_at_maps(group, tid, ret);
+	look_around(group, tid, ret);
 }
 
 /* ---- judging ---- */
@@ -226,6 +271,38 @@ int target_judge(const struct target_facts *facts, struct tm_error *err)
 	return error ? error : judge_program(facts, err);
 }
 
+/* What lets it be traced, where it lives. */
+static const char *way_out(const struct target_facts *facts)
+{
+	if (facts->deny_ptrace)
+		return "SELinux forbids it to everybody: 'setsebool deny_ptrace off'";
+	switch (facts->container) {
+	case TARGET_KUBERNETES:
+		return "it is in a pod: add SYS_PTRACE to its securityContext.capabilities, or use "
+		       "'kubectl debug --profile=sysadmin'";
+	case TARGET_DOCKER:
+	case TARGET_PODMAN:
+		return "it is in a container: run that with --cap-add SYS_PTRACE, or use sudo "
+		       "outside";
+	case TARGET_LXC:
+		return "it is in a container: use sudo outside";
+	case TARGET_NO_CONTAINER:
+		break;
+	}
+	if (facts->user_namespace)
+		return "it is in another user namespace: use sudo outside";
+	return "a container without SYS_PTRACE, or a security module (SELinux, AppArmor): use sudo "
+	       "outside, or run it with --cap-add SYS_PTRACE";
+}
+
+int target_say_forbidden(const struct target_facts *facts, struct tm_error *err)
+{
+	return tm_fail(err, -EPERM,
+		       "the kernel does not let us trace process %d, though its user is ours: "
+		       "%s, " INSTEAD,
+		       (int)facts->pid, way_out(facts));
+}
+
 int target_explain_eperm(const struct target_facts *facts, struct tm_error *err)
 {
 	struct target_facts now;
@@ -233,10 +310,5 @@ int target_explain_eperm(const struct target_facts *facts, struct tm_error *err)
 	int error = target_judge(&now, err);
 	if (error)
 		return error;
-	return tm_fail(err, -EPERM,
-		       "the kernel does not let us trace process %d, though its user is ours: a "
-		       "container without SYS_PTRACE, a security module (SELinux, AppArmor) or "
-		       "another user namespace forbids it. Use sudo outside the container, run it "
-		       "with --cap-add SYS_PTRACE, " INSTEAD,
-		       (int)facts->pid);
+	return target_say_forbidden(&now, err);
 }

@@ -9,6 +9,14 @@
 #include "base/error.h"
 #include "inject/proc.h"
 
+enum target_container {
+	TARGET_NO_CONTAINER, /* or none that is known */
+	TARGET_KUBERNETES,
+	TARGET_DOCKER,
+	TARGET_PODMAN,
+	TARGET_LXC,
+};
+
 struct target_facts {
 	pid_t pid;
 	pid_t own_pid;
@@ -25,8 +33,16 @@ struct target_facts {
 	int can_read_maps;  /* 0, or -errno */
 	int yama;           /* ptrace_scope; 0 also where there is none */
 	bool is_descendant; /* we have started it */
-	char container[32]; /* "docker" and the like; "" none known */
+	enum target_container container;
+	bool deny_ptrace;    /* SELinux's boolean of that name */
+	bool user_namespace; /* it lives in another one */
 };
+
+/* From texts of /proc and /sys. status: does it use a shadow stack? */
+bool target_parse_shadow_stack(const char *status);
+enum target_container target_parse_container(const char *cgroup);
+/* SELinux shows a boolean as what it is and what it will be: "1 1". */
+bool target_parse_boolean(const char *text);
 
 /* Never fails: what could not be found out is said in the facts. */
 void target_look(pid_t pid, struct target_facts *ret);
@@ -39,3 +55,5 @@ bool target_capable(const struct proc_status *own, int capability);
 
 /* Why the kernel said EPERM to ptrace although target_judge() had no objection. */
 int target_explain_eperm(const struct target_facts *facts, struct tm_error *err);
+/* The same, from the facts alone. */
+int target_say_forbidden(const struct target_facts *facts, struct tm_error *err);

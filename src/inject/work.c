@@ -23,6 +23,7 @@
 enum {
 	BUSY_TRIES = 200,
 	BUSY_PAUSE_US = 2 * 1000,
+	BUSY_STAY = 4, /* then another thread is borrowed */
 	LOOK_NS = 500 * 1000 * 1000,
 	LOOK_SHARE = 100, /* looking takes at most that part of the time */
 };
@@ -41,8 +42,12 @@ static int note_collector(struct inject *inject, bool present)
 }
 
 /* The thread that is in the middle of something may be the very one that was borrowed. */
-static int borrow_another(struct inject *inject, struct tm_error *err)
+static int let_them_work(struct inject *inject, int round, struct tm_error *err)
 {
+	if (round % BUSY_STAY) {
+		usleep(BUSY_PAUSE_US);
+		return 0;
+	}
 	remote_return(&inject->remote);
 	usleep(BUSY_PAUSE_US);
 	return session_borrow(inject, err);
@@ -69,7 +74,7 @@ static int begin(struct inject *inject, int fd, struct tm_error *err)
 						"limit on its memory?)",
 						(int)inject->facts.pid, strerror((int)-result))
 				      : 0;
-		error = borrow_another(inject, err);
+		error = let_them_work(inject, i, err);
 		if (error)
 			return error;
 	}

@@ -116,7 +116,59 @@ static void refuses_what_is_no_process(void)
 	refuses(&facts, -EINVAL, "itself", "100");
 }
 
+static void forbidden(const struct target_facts *facts, const char *why)
+{
+	struct tm_error err = {0};
+	CHECK_EQ_I64(target_say_forbidden(facts, &err), -EPERM);
+	CHECK_HAS(err.text, "process 100");
+	CHECK_HAS(err.text, why);
+	CHECK_HAS(err.text, "--dormant");
+}
+
+static void knows_where_it_lives(void)
+{
+	struct target_facts facts = ordinary();
+	forbidden(&facts, "SYS_PTRACE");
+	facts.user_namespace = true;
+	forbidden(&facts, "another user namespace");
+	facts.container = TARGET_KUBERNETES;
+	forbidden(&facts, "securityContext.capabilities");
+	facts.container = TARGET_DOCKER;
+	forbidden(&facts, "--cap-add SYS_PTRACE");
+	facts.container = TARGET_LXC;
+	forbidden(&facts, "sudo outside");
+	facts.deny_ptrace = true;
+	forbidden(&facts, "setsebool deny_ptrace off");
+}
+
+/* Texts as those machines show them. */
+static void reads_their_texts(void)
+{
+	CHECK(target_parse_shadow_stack("Name:\tx\nx86_Thread_features:\tshstk wrss \n"
+					"x86_Thread_features_locked:\tshstk wrss \n"));
+	CHECK(!target_parse_shadow_stack("Name:\tx\nx86_Thread_features:\t\n"
+					 "x86_Thread_features_locked:\tshstk \n"));
+	CHECK(!target_parse_shadow_stack("Name:\tshstk\n"));
+	CHECK_EQ_I64(target_parse_container(
+			     "0::/kubepods.slice/kubepods-burstable.slice/"
+			     "kubepods-burstable-podd1f6.slice/cri-containerd-5ab8.scope\n"),
+		     TARGET_KUBERNETES);
+	CHECK_EQ_I64(target_parse_container("12:pids:/kubepods/besteffort/pod7f/docker-9c\n"),
+		     TARGET_KUBERNETES);
+	CHECK_EQ_I64(target_parse_container("0::/system.slice/docker-03d2.scope\n"), TARGET_DOCKER);
+	CHECK_EQ_I64(target_parse_container("0::/machine.slice/libpod-88aa.scope/container\n"),
+		     TARGET_PODMAN);
+	CHECK_EQ_I64(target_parse_container("0::/lxc.payload.web/init.scope\n"), TARGET_LXC);
+	CHECK_EQ_I64(target_parse_container("0::/user.slice/user-1000.slice\n"),
+		     TARGET_NO_CONTAINER);
+	CHECK(target_parse_boolean("1 1"));
+	CHECK(!target_parse_boolean("0 0"));
+	CHECK(!target_parse_boolean(""));
+}
+
 static const struct tap_case cases[] = {
+	{.name = "who forbids it is named, with the way around", .run = knows_where_it_lives},
+	{.name = "machines that we do not have are understood", .run = reads_their_texts},
 	{.name = "own processes can be attached to", .run = lets_own_processes_in},
 	{.name = "a missing right is named", .run = names_the_missing_right},
 	{.name = "what is unsafe is refused, with a way around", .run = refuses_what_is_unsafe},
