@@ -141,12 +141,19 @@ static bool patched_alloc(struct patched_frame *frame)
 	return true;
 }
 
+/* Is it the allocator itself that calls? The program has freed the block before. */
+static inline bool is_own_call(const struct patched_frame *frame)
+{
+	const struct wire_site *what = frame->site;
+	return unlikely(what->flags & WIRE_SITE_OWN_CALLS) && frame->pc - what->twin < what->label;
+}
+
 __attribute__((used, hot)) static struct patched_result patched_free(struct patched_frame *frame)
 {
 	const struct patched_result passed = {0, false};
 	struct call_site site = call_site_of(frame);
 	uintptr_t block = argument(frame, frame->site->pointer, 0);
-	struct lane *lane = block ? hook_begin(&site) : NULL;
+	struct lane *lane = block && !is_own_call(frame) ? hook_begin(&site) : NULL;
 	if (unlikely(!lane))
 		return passed;
 	note_free(lane, &site, frame->site, block);

@@ -64,6 +64,12 @@ static bool same_text(const char *a, const char *b)
 	return *a == *b;
 }
 
+/* operator new and delete: the C++ library has them, too. */
+static bool is_operator(const struct redirect *redirect)
+{
+	return redirect->name[0] == '_' && redirect->name[1] == 'Z';
+}
+
 static const struct redirect *find_redirect(const char *name)
 {
 	for (const struct redirect *r = redirects; r->name; r++)
@@ -142,8 +148,7 @@ void redirect_start(const struct elf_scope *scope)
 	bool any = false;
 	for (const struct redirect *r = redirects; r->name; r++) {
 		void *found = elf_find_next(scope, r->name);
-		bool cxx = r->name[0] == '_' && r->name[1] == 'Z';
-		*r->real = found && (!cxx || in_allocator(found)) ? found : NULL;
+		*r->real = found && (!is_operator(r) || in_allocator(found)) ? found : NULL;
 		any |= *r->real != NULL;
 	}
 	if (!any || !scope->debug)
@@ -221,23 +226,28 @@ static int learn_definitions(const struct loaded *object, size_t bytes, void *ct
 	(void)bytes;
 	(void)ctx;
 	if (!is_ordinary(object, &extent) ||
-	    !elf_module_init(&module, object->bias, (const Elf64_Dyn *)extent.dynamic) ||
-	    !is_allocator(&module))
+	    !elf_module_init(&module, object->bias, (const Elf64_Dyn *)extent.dynamic))
+		return 0;
+	if (!agent_fixed.cxx_throw)
+		agent_fixed.cxx_throw = (uintptr_t)elf_find_in(&module, "__cxa_allocate_exception");
+	if (!is_allocator(&module))
 		return 0;
 	for (const struct redirect *r = redirects; r->name; r++)
-		if (!*r->real && !(r->name[0] == '_' && r->name[1] == 'Z'))
+		if (!*r->real)
 			*r->real = elf_find_in(&module, r->name);
 	return 0;
 }
 
-/* A slot that leads to what is hooked, or back into its own object: to be bound at the first call.
+/*
+ * A slot that leads to what is hooked, or back into its own object: to be bound at
+ * the first call. Whose operator new that will be nobody knows: such a slot is left.
  */
 static bool wanted_late(const void *ctx, const struct redirect *redirect, uintptr_t slot)
 {
 	const struct extent *extent = ctx;
 	void *now = *(void *volatile *)slot;
 	return !lies_in(extent, *redirect->real) &&
-	       (now == *redirect->real || lies_in(extent, now));
+	       (now == *redirect->real || (!is_operator(redirect) && lies_in(extent, now)));
 }
 
 static int redirect_loaded(const struct loaded *object, size_t bytes, void *ctx)

@@ -158,11 +158,13 @@ static void put_sites(struct patch_set *set, struct plan *plan)
 		if (is_plain(&entry->site))
 			entry->site.flags |= WIRE_SITE_PLAIN;
 		entry->site.original = set->patches[i].copy;
-		entry->site.twin = entry->twin == PLAN_NO_TWIN ? 0 : set->patches[entry->twin].copy;
+		if (entry->twin != PLAN_NO_TWIN)
+			entry->site.twin = set->patches[entry->twin].copy;
 		size_t label = slot_offset(plan, i) + LABEL_AT;
-		entry->site.label = entry->site.source ? set->address + label : 0;
-		if (entry->site.source)
+		if (entry->site.source) {
+			entry->site.label = set->address + label;
 			snprintf((char *)set->island + label, LABEL_BYTES, "%s", entry->allocator);
+		}
 		memcpy(set->island + GLUE_BYTES + i * sizeof entry->site, &entry->site,
 		       sizeof entry->site);
 	}

@@ -193,6 +193,31 @@ static void find_twin(struct making *making, const struct plan_candidate *candid
 				making->plan, making->source->bias + making->found.list[i].address);
 }
 
+/*
+ * A thread that ends gives the blocks of its cache, which the program has freed
+ * long ago, to free() itself.
+ */
+static void find_own_calls(struct making *making)
+{
+	static const char caller[] = "__malloc_arena_thread_freeres";
+	for (size_t k = 0; k < making->elf.table_count; k++)
+		for (size_t i = 0; i < making->elf.tables[k].count; i++) {
+			const struct plan_table *table = &making->elf.tables[k];
+			const Elf64_Sym *symbol = &table->symbols[i];
+			if (symbol->st_shndx == SHN_UNDEF ||
+			    strcmp(plan_elf_name(table, symbol), caller) != 0)
+				continue;
+			for (size_t n = 0; n < making->plan->entry_count; n++) {
+				struct wire_site *site = &making->plan->entries[n].site;
+				if (site->hook != WIRE_HOOK_FREE || site->source)
+					continue;
+				site->flags |= WIRE_SITE_OWN_CALLS;
+				site->twin = making->source->bias + symbol->st_value;
+				site->label = symbol->st_size;
+			}
+		}
+}
+
 /* The names are the plan's own, so that the tables can go. */
 static int keep_names(struct plan *plan)
 {
@@ -238,6 +263,7 @@ static int make(struct making *making)
 	for (size_t i = 0; i < found->count; i++)
 		if (!found->list[i].dropped)
 			find_twin(making, &found->list[i]);
+	find_own_calls(making);
 	if ((making->source->what & PLAN_NATIVE) && plan_nim_is_hidden(&making->elf))
 		refuse(plan, "Nim's allocator", "the program has no symbols: see docs/nim.md");
 	return keep_names(plan);

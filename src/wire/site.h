@@ -44,9 +44,10 @@ enum {
 	WIRE_SITE_OWN_KEY = 1u << 2,        /* a pool: its blocks may lie in those of another */
 	WIRE_SITE_PLAIN =
 		1u << 3, /* ALLOC: the first argument is the size, and all there is to know */
-	WIRE_SITE_LIGHT = 1u << 4, /* it changes all registers that a call may change itself */
-	WIRE_SITE_ONE = 1u << 5,   /* it has one argument, and no more */
-	WIRE_SITE_SOURCES = 16,    /* allocators with a label; numbers from 1 */
+	WIRE_SITE_LIGHT = 1u << 4,     /* it changes all registers that a call may change itself */
+	WIRE_SITE_ONE = 1u << 5,       /* it has one argument, and no more */
+	WIRE_SITE_OWN_CALLS = 1u << 6, /* FREE: calls from `label` bytes at `twin` are its own */
+	WIRE_SITE_SOURCES = 16,        /* allocators with a label; numbers from 1 */
 	WIRE_PATCH_BYTES = 5,
 };
 

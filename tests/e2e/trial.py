@@ -198,6 +198,7 @@ class Trial:
         report = self.report(None, "--by", "function", *(["--stacks"] if stacks else []))
         if lossless:
             self.nothing_lost(report, unseen)
+            self.equal("freed_older", report["freed_older"], 0)
         if whole:
             self.stacks_whole(report)
         ledger = self.ledger()

@@ -97,6 +97,12 @@ def late_name(t):
     t.compare(["loader", "late_name", t.target("plug_late.so").name], env={"LD_LIBRARY_PATH": str(t.targets)})
 
 
+for library in ("mimalloc", "tcmalloc"):
+    @case(f"loader/late_new_{library}", "operator new of an allocator that a plugin brings along is not seen")
+    def late_new(t, library=library):
+        t.compare(["loader", "late", t.target(f"plug_late_new_{library}.so")])
+
+
 @case("loader/deepbind", "a plugin loaded with RTLD_DEEPBIND breaks the program or the figures")
 def deepbind(t):
     # Its malloc is the C library's and cannot be seen; blocks cross between both views. So
