@@ -51,6 +51,7 @@ bench: all ## measure against the bare program and heaptrack
 	bench/sleep $(BUILD)
 	bench/page $(BUILD)
 	bench/allocators $(BUILD)
+	bench/week $(BUILD)
 
 install: all ## install into PREFIX (default /usr/local), below DESTDIR
 	meson configure $(BUILD) -Dprefix="$(abspath $(PREFIX))"
