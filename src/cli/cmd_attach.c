@@ -310,7 +310,7 @@ static int describe(const struct inject *inject)
 	struct text text = {0};
 	text_print(&text, "Process %d has %zu thread%s and %zu programs and libraries.\n",
 		   (int)facts->pid, facts->threads, facts->threads == 1 ? "" : "s", facts->objects);
-	text_print(&text, "%zu entry points of allocators would be patched:\n", facts->functions);
+	text_print(&text, "%zu functions would be patched:\n", facts->functions);
 	inject_describe(inject, &text);
 	text_print(&text,
 		   "All threads would stand still for about %s when attaching, and again when "

@@ -272,6 +272,24 @@ def refused(t):
         it.finish()
 
 
+@case("attach/version", "an agent of another version is spoken to as if it were ours")
+def version(t):
+    other = t.folder / "libtidemark.so"
+    data = bytearray((t.build / "libtidemark.so").read_bytes())
+    place = data.find(b"GNU\0", 0, 4096) + 4  # its build-id
+    t.need(place > 4, "the agent has no build-id")
+    data[place] ^= 1
+    other.write_bytes(data)
+    with Attachee(t, "stress", "1") as it:
+        cycles(t, it, 1)
+        code = it.code()
+        result = t.tool("attach", str(it.pid), env={"TIDEMARK_AGENT": str(other)})
+        t.equal("exit status", result.status, 1)
+        t.expect("another version of tidemark" in result.err, f"it says {result.err!r}")
+        t.expect(it.code() == code, "the code was changed")
+        it.finish()
+
+
 @case("attach/names", "attaching by name takes one of several, or does not find the only one")
 def names(t):
     program = t.folder / "a-rare-name"
