@@ -63,7 +63,9 @@ bool lookout_check(struct lookout *lookout, uint64_t now_ns, struct pressure_ver
 		look->own = look->program;
 	else
 		cgroup_memory(&lookout->own, &look->own);
-	look->own_bytes = own_bytes(lookout);
+	look->own_bytes = 0;
+	if (lookout->options.max_bytes || look->own.limit_bytes)
+		look->own_bytes = own_bytes(lookout);
 	pressure_judge(&lookout->pressure, look, ret);
 	lookout->next_ns = now_ns + ret->again_ns;
 	return ret->snapshot || ret->shrink;

@@ -6,6 +6,7 @@
  *
  *   caches   what is only there for speed; slices end earlier   nothing is lost
  *   names    the process that looks them up ends                can be made up for later
+ *   sample   blocks are chosen by chance, fewer at each step    figures are estimates
  *   pause    new blocks are not recorded; the ends of known     from here on the figures are
  *            ones are, and it goes on when half have ended      those of the known blocks
  *
@@ -22,7 +23,13 @@
 #include "base/units.h"
 #include "collector/procfs.h"
 
-enum { HELPER_WORTH_BYTES = 16 << 20, GROWTH_BYTES = 2 << 20 };
+enum {
+	HELPER_WORTH_BYTES = 16 << 20,
+	GROWTH_BYTES = 2 << 20,
+	SAMPLE_LOG2 = 16, /* 64 KiB */
+	SAMPLE_LOG2_STEP = 4,
+	SAMPLE_LOG2_MAX = 24, /* 16 MiB */
+};
 
 static void put_moment(struct section *section, uint64_t now_ns, const char *sentence)
 {
@@ -83,6 +90,19 @@ static const struct step {
 };
 enum { LADDER_STEPS = sizeof ladder / sizeof ladder[0] };
 
+/* False: the interval is as long as makes sense. */
+static bool sample(struct section *section)
+{
+	uint64_t interval = section_sample_bytes(section);
+	unsigned log2 = SAMPLE_LOG2;
+	if (interval >= 1ull << SAMPLE_LOG2_MAX)
+		return false;
+	while (interval >> log2)
+		log2 += SAMPLE_LOG2_STEP;
+	section_set_sampling(section, log2, "short of memory");
+	return true;
+}
+
 static void give_up_exactness(struct section *section, const struct pressure_look *look)
 {
 	struct section_shrink *shrink = &section->shrink;
@@ -91,9 +111,11 @@ static void give_up_exactness(struct section *section, const struct pressure_loo
 	if (look->own_bytes < shrink->bytes_then + GROWTH_BYTES ||
 	    section_state(section) != WIRE_RECORD)
 		return;
+	shrink->bytes_then = look->own_bytes;
+	if (sample(section))
+		return;
 	model_totals(section->feed.model, &totals);
 	shrink->paused = true;
-	shrink->bytes_then = look->own_bytes;
 	shrink->blocks_at_pause = totals.live_blocks;
 	section->feed.paused.count_only = true;
 	section_set_state(section, WIRE_PAUSED);

@@ -113,9 +113,12 @@ def both_killed(t):
         for pid in [watch.process.pid, *children(watch.process.pid)]:
             kill(pid)
         t.equal("exit status", watch.ended(), 137)
-    report = t.report(None, "--by", "function")
+    report = t.report()
     t.equal("end", report["end"], "collector_lost")
-    t.equal("first_malloc()", calls(report, "first_malloc"), 1000)
+    t.equal("allocations", report["allocations"], 1000)
+    # Names may not have been looked up yet: that can be made up for.
+    t.equal("symbolize", t.tool("symbolize", t.trace).status, 0)
+    t.equal("first_malloc()", calls(t.report(None, "--by", "function"), "first_malloc"), 1000)
 
 
 def faulty(t, **settings):
@@ -206,11 +209,13 @@ def max_memory(t):
     # Resident pages of programs and libraries are not counted: they are no memory of its own.
     t.expect(report["collector_bytes"] < (48 + 24) * MIB,
              f"the recorder took {report['collector_bytes'] / MIB:.1f} MiB")
-    t.expect(any("short of memory" in mode["name"] for mode in report["modes"]),
-             f"modes: {report['modes']}")
+    sampled = [mode["name"] for mode in report["modes"] if mode["name"].startswith("sampled ")]
+    t.expect(sampled and "short of memory" in sampled[0], f"modes: {report['modes']}")
     t.expect("Memory was short" in (report["note"] or ""), f"note: {report['note']!r}")
-    t.equal("blocks that were recorded, or counted in pauses",
-            report["allocations"] + report["paused_allocations"], t.ledger()["allocations"])
+    # Of what was sampled, 75 MB at most, every 64 KiB: one standard deviation is 3 %.
+    truth = t.ledger()["allocations"]
+    t.expect(abs(report["allocations"] - truth) < truth / 4,
+             f"{report['allocations']} allocations, the program made {truth}")
     t.equal("unfreed, of those that were recorded", report["unfreed_bytes"], 0)
     t.equal("lost events", report["lost_events"], 0)
     shown = t.tool("report", "--section", "timeline", t.trace).out
