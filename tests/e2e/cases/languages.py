@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+from attaching import Attachee, Recorder
 from harness import case, run_program
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -102,6 +103,42 @@ def nim_matrix(collector):
 
 for collector in ("refc", "orc"):
     nim_matrix(collector)
+
+
+def attached(t, program):
+    """What the program counts, and what the trace of a tidemark that attached has."""
+    with Attachee(t, program=program) as it, Recorder(t, it.pid) as tool:
+        it.watch.send(b"\n")
+        wanted = int(it.watch.read_until(" allocations\n"))
+        tool.stop()
+        found, report = heaps(t)
+        t.equal("lost_events", report["lost_events"], 0)
+        it.watch.send(b"\n")
+        t.equal("exit status", it.watch.ended(), 0)
+    return wanted, found.get("nim", {}).get("allocations"), report["note"] or ""
+
+
+def nim_attached(collector, builds, long):
+    @case(f"lang/nim_attach_{collector}{'_all' if long else ''}",
+          "a running Nim program is counted wrongly", seconds=600)
+    def matrix(t):
+        """In every build: exact with the module; exact or refused with a word without it."""
+        if long:
+            only_long(t)
+        for name in builds:
+            for module in ([], ["-d:tidemark"]) if long else ([],):
+                program = nim(t, "wait.nim", f"{name}{len(module)}", f"--gc:{collector}",
+                              *NIM_BUILDS[name], *module)
+                wanted, got, note = attached(t, program)
+                refused = got is None and "Not hooked" in note
+                t.expect(got == wanted or (refused and not module),
+                         f"{name} {module}: {got} of {wanted}; {note}")
+                t.expect(name != "debug" or got == wanted, f"debug: {note}")
+
+
+nim_attached("orc", ["debug"], False)
+for collector in ("refc", "orc"):
+    nim_attached(collector, NIM_BUILDS, True)
 
 
 @case("lang/nim_plain", "a Nim program without any change is not seen, or half")
