@@ -364,6 +364,10 @@ __attribute__((used, hot)) static struct patched_result patched_call(struct patc
 	if (hook_recording())
 		hook_heap_block(lane, &site, WIRE_OP_ALLOC, frame->site->api, (void *)block,
 				frame->arguments[0], 0, heap_patched(frame->site));
+	else if (sample_is_on())
+		hook_sampled(lane, &site, frame->site->api,
+			     (struct hook_new_block){(void *)block, frame->arguments[0], 0},
+			     heap_patched(frame->site));
 	return (struct patched_result){block, true};
 }
 

@@ -123,8 +123,7 @@ AGENT_COLD void hook_realloc_sampled(struct lane *lane, const struct call_site *
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_REALLOC_END, api, new.block, new.bytes,
 			   new.alignment);
-	else if (!tell_sampled(lane, site, WIRE_OP_REALLOC_END, api, new,
-			       heap_labelled(NULL)))
+	else if (!tell_sampled(lane, site, WIRE_OP_REALLOC_END, api, new, heap_labelled(NULL)))
 		emit_plain(lane, site, WIRE_OP_PASSED, api, NULL);
 	compiler_barrier();
 	lane->open_realloc = false;

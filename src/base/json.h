@@ -25,7 +25,9 @@ enum { JSON_DEPTH_MAX = 64 };
 
 struct json {
 	struct text *out;
-	bool pretty;       /* one value per line, indented by two spaces */
+	bool pretty; /* one value per line, indented by two spaces */
+	/* For those who write figures: they are estimates by this interval, 0: exact. */
+	uint64_t sample_bytes;
 	unsigned depth;    /* the rest is the writer's own */
 	uint64_t is_array; /* bit n: the container at depth n + 1 is an array */
 	bool has_value;    /* the open container has a value already */

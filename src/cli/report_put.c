@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "views/to_json.h"
+
 void put_heading(struct out *out, const char *title, size_t shown, size_t count)
 {
 	text_put_char(&out->text, '\n');
@@ -57,6 +59,24 @@ const char *put_plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
+struct units_text put_error(const struct report *report, uint64_t bytes, uint64_t blocks)
+{
+	struct units_text text = {""};
+	double percent = view_error_percent(&report->input, bytes, blocks);
+	if (percent > 0)
+		snprintf(text.text, sizeof text.text, " ± %.*f %%", percent < 1 ? 1 : 0, percent);
+	return text;
+}
+
+struct put_estimate put_estimate(const struct report *report, const struct out *out, uint64_t bytes,
+				 uint64_t blocks)
+{
+	struct put_estimate text;
+	snprintf(text.text, sizeof text.text, "%s%s%s", report->input.sample_bytes ? "about " : "",
+		 out_bytes(out, bytes).text, put_error(report, bytes, blocks).text);
+	return text;
+}
+
 void put_json_known(struct json *json, const char *key, bool known, uint64_t value)
 {
 	if (known)
@@ -67,8 +87,7 @@ void put_json_known(struct json *json, const char *key, bool known, uint64_t val
 
 void put_json_figures(struct json *json, const struct view_figures *figures)
 {
-	for (size_t i = 0; i < VIEW_FIGURE_COUNT; i++)
-		json_u64(json, view_columns[i].key, figures->of[i]);
+	view_json_figures(json, figures);
 }
 
 void put_json_row(struct json *json, const struct view_row *row)

@@ -11,6 +11,14 @@ void put_heading(struct out *out, const char *title, size_t shown, size_t count)
 /* With its unit, or all its digits. */
 struct units_text put_figure(const struct out *out, const struct view_figures *figures,
 			     enum view_figure figure);
+/* "1.20 GB"; of sampled blocks "about 1.20 GB ± 3 %". */
+struct put_estimate {
+	char text[64];
+};
+struct put_estimate put_estimate(const struct report *report, const struct out *out, uint64_t bytes,
+				 uint64_t blocks);
+/* " ± 3 %" of sampled blocks, else "". */
+struct units_text put_error(const struct report *report, uint64_t bytes, uint64_t blocks);
 /* "45.0 %"; of nothing: "-". */
 struct units_text put_share(uint64_t part, uint64_t whole);
 /* "foo" or "libfoo.so+0x1234" to `columns`. Returns the columns it takes. */

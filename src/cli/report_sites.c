@@ -111,6 +111,14 @@ static void put_details(const struct report *report, struct out *out, const stru
 	enum view_figure second = view->columns[view->order == view->columns[0] ? 1 : 0];
 	text_print(&out->text, "%s %s", put_figure(out, figures, second).text,
 		   report_figure_title(report, second, figures->of[second] == 1));
+	enum view_figure bytes = view_columns[second].unit == VIEW_UNIT_BYTES
+					 ? second
+					 : view_columns[second].partner;
+	if (view_columns[bytes].unit == VIEW_UNIT_BYTES)
+		text_print(&out->text, "%s",
+			   put_error(report, figures->of[bytes],
+				     figures->of[view_columns[bytes].partner])
+				   .text);
 	enum view_figure averaged =
 		view_columns[view->order].partner != view->order ? view->order : second;
 	enum view_figure blocks = view_columns[averaged].unit == VIEW_UNIT_COUNT

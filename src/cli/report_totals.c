@@ -168,8 +168,8 @@ static struct amount amount(const struct report *report, const struct out *out, 
 		return text;
 	}
 	int used = snprintf(text.text, sizeof text.text, "%s in %s block%s",
-			    out_bytes(out, bytes).text, units_grouped(blocks).text,
-			    put_plural(blocks));
+			    put_estimate(report, out, bytes, blocks).text,
+			    units_grouped(blocks).text, put_plural(blocks));
 	const struct view_figures pair = {
 		.of = {[VIEW_ALLOCATIONS] = blocks, [VIEW_ALLOCATED_BYTES] = bytes}};
 	if (blocks > 1)
@@ -195,15 +195,17 @@ static void put_allocations(const struct report *report, struct out *out,
 		return;
 	put_line(out, "allocations", "%s of %s in all, %s on average",
 		 units_grouped(f->of[VIEW_ALLOCATIONS]).text,
-		 out_bytes(out, f->of[VIEW_ALLOCATED_BYTES]).text,
+		 put_estimate(report, out, f->of[VIEW_ALLOCATED_BYTES], f->of[VIEW_ALLOCATIONS])
+			 .text,
 		 out_bytes(out, view_average(f, VIEW_ALLOCATIONS)).text);
 	if (!put_unknown(report, out, "temporary", TRACE_UNKNOWN_TEMPORARY))
 		put_line(out, "temporary", "%s (%.1f %%)",
 			 units_grouped(f->of[VIEW_TEMPORARY]).text,
 			 percent(f->of[VIEW_TEMPORARY], f->of[VIEW_ALLOCATIONS]));
 	if (!put_unknown(report, out, "frees", TRACE_UNKNOWN_FREES))
-		put_line(out, "frees", "%s of %s", units_grouped(f->of[VIEW_FREES]).text,
-			 out_bytes(out, f->of[VIEW_FREED_BYTES]).text);
+		put_line(
+			out, "frees", "%s of %s", units_grouped(f->of[VIEW_FREES]).text,
+			put_estimate(report, out, f->of[VIEW_FREED_BYTES], f->of[VIEW_FREES]).text);
 	if (f->of[VIEW_FAILED])
 		put_line(out, "failed", "%s allocations got no memory",
 			 units_grouped(f->of[VIEW_FAILED]).text);
@@ -340,12 +342,20 @@ static void put_recording(const struct report *report, struct out *out)
 		return;
 	}
 	put_line(out, "recording", "%s, %s events, %s lost, %s stacks cut; file %s",
-		 meta->mode ? meta->mode : "?", units_grouped(report->totals.events).text,
-		 units_grouped(end->lost_events).text, units_grouped(end->cut_stacks).text,
+		 report->input.sample_bytes ? "sampled"
+		 : meta->mode               ? meta->mode
+					    : "?",
+		 units_grouped(report->totals.events).text, units_grouped(end->lost_events).text,
+		 units_grouped(end->cut_stacks).text,
 		 out_bytes(out, trace_reader_file_bytes(report->reader)).text);
 	put_line(out, "its cost", "collector %s CPU, agent %s, program waited %s",
 		 out_duration(out, end->collector_cpu_ns).text,
 		 out_bytes(out, end->agent_bytes).text, out_duration(out, end->waited_ns).text);
+	if (report->input.sample_bytes)
+		put_line(out, "sampled",
+			 "a block every %s bytes%s: figures are estimates, ± one standard error",
+			 units_grouped(report->input.sample_bytes).text,
+			 report->input.sample_bytes == meta->sample_bytes ? "" : " at most");
 	if (end->lost_events)
 		put_warning(out, "Events were lost: the figures above are too small. Record "
 				 "again with a faster disk, or with less load.");

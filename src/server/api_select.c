@@ -80,6 +80,7 @@ static int read_fold(struct selection *selection, const struct call *call, struc
 int selection_init(struct selection *selection, const struct call *call, struct tm_error *err)
 {
 	*selection = (struct selection){0};
+	call->answer->json.sample_bytes = call->facts->input.sample_bytes;
 	const char *mode = request_text(call->request, "mode", "live");
 	selection->is_held = !strcmp(mode, held_mode.name);
 	selection->mode = selection->is_held ? &held_mode : view_mode_find(mode);

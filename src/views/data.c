@@ -21,9 +21,18 @@ int view_input_read(struct trace_reader *reader, struct view_input *ret_input, s
 		code = trace_reader_symbols(reader, &input.symbols, &input.symbol_count, err);
 	if (!code)
 		code = trace_reader_threads(reader, &input.threads, &input.thread_count, err);
+	input.sample_bytes = code ? 0 : trace_reader_sample_bytes(reader);
 	if (!code)
 		*ret_input = input;
 	return code;
+}
+
+double view_error_percent(const struct view_input *input, uint64_t bytes, uint64_t blocks)
+{
+	if (!input->sample_bytes || !bytes)
+		return 0;
+	return trace_standard_error((double)bytes, (double)blocks, (double)input->sample_bytes) /
+	       (double)bytes * 100;
 }
 
 int data_rows_begin(struct rows_builder *builder, struct view_data *data)

@@ -70,10 +70,25 @@ static void put_text(struct json *json, const char *key, const char *text)
 	json_string(json, key, text && text[0] ? text : NULL);
 }
 
+static void put_error(struct json *json, const char *key, uint64_t bytes, uint64_t blocks)
+{
+	char name[64];
+	if (!json->sample_bytes)
+		return;
+	snprintf(name, sizeof name, "%s_error", key);
+	json_u64(json, name,
+		 (uint64_t)trace_standard_error((double)bytes, (double)blocks,
+						(double)json->sample_bytes));
+}
+
 void view_json_figures(struct json *json, const struct view_figures *figures)
 {
-	for (size_t i = 0; i < VIEW_FIGURE_COUNT; i++)
-		json_u64(json, view_columns[i].key, figures->of[i]);
+	for (size_t i = 0; i < VIEW_FIGURE_COUNT; i++) {
+		const struct view_column *column = &view_columns[i];
+		json_u64(json, column->key, figures->of[i]);
+		if (column->unit == VIEW_UNIT_BYTES)
+			put_error(json, column->key, figures->of[i], figures->of[column->partner]);
+	}
 }
 
 void view_json_frame(struct json *json, const char *key, const struct view_frame *frame)
@@ -131,7 +146,8 @@ void view_json_run(struct json *json, const struct view_input *input,
 	json_u64(json, "pid", input->meta->pid);
 	put_start_time(json, input->meta->start_unix_ns);
 	json_u64(json, "duration_ns", end_ns ? end_ns : totals->duration_ns);
-	put_text(json, "mode", input->meta->mode);
+	put_text(json, "mode", input->sample_bytes ? "sampled" : input->meta->mode);
+	json_u64(json, "sample_bytes", input->sample_bytes);
 	json_string(json, "end", view_end_name(input->end));
 	put_known(json, "exit_status", ended, (uint64_t)status);
 	put_known(json, "signal", signal_number > 0, (uint64_t)signal_number);
@@ -158,6 +174,10 @@ void view_json_totals(struct json *json, const struct view_input *input,
 	json_u64(json, "peak_time_ns", totals->peak_time_ns);
 	json_u64(json, "unfreed_allocations", totals->live_blocks);
 	json_u64(json, "unfreed_bytes", totals->live_bytes);
+	json->sample_bytes = input->sample_bytes;
+	put_error(json, "allocated_bytes", totals->allocated_bytes, totals->allocations);
+	put_error(json, "peak_bytes", totals->peak_bytes, totals->peak_blocks);
+	put_error(json, "unfreed_bytes", totals->live_bytes, totals->live_blocks);
 	json_u64(json, "inherited_allocations", input->meta->inherited_blocks);
 	json_u64(json, "inherited_bytes", input->meta->inherited_bytes);
 	json_u64(json, "failed_allocations", totals->failed);
