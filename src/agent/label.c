@@ -186,7 +186,9 @@ struct label *label_of_source(struct lane *lane, const struct wire_site *site)
 
 uint32_t label_below(struct lane *lane, struct heap_name heap, uint32_t node)
 {
-	struct label *label = heap.source ? label_of_source(lane, heap.source) : heap.label;
+	struct label *label = (struct label *)heap.name;
+	if (heap.name & HEAP_PATCHED)
+		label = label_of_source(lane, (const struct wire_site *)(heap.name - HEAP_PATCHED));
 	if (label)
 		label_enter(lane, label);
 	if (lane->labelled)

@@ -35,25 +35,28 @@ _Static_assert(sizeof(struct label) <= 256, "a piece of the arena");
 
 /*
  * A heap as stacks are remembered by it. The label of a patched allocator is
- * looked up only when its stack is new: the number of the allocator will do.
+ * looked up only when its stack is new: the number of the allocator will do. Two
+ * words, which are passed in registers.
  */
 struct heap_name {
-	uint64_t key;                   /* above all bits of an address; 0: no heap */
-	struct label *label;            /* NULL: that of `source` */
-	const struct wire_site *source; /* NULL: none */
+	uint64_t key;   /* above all bits of an address; 0: no heap */
+	uintptr_t name; /* its struct label; HEAP_PATCHED added: the struct wire_site that has it */
 };
-enum { HEAP_KEY_SHIFT = 47 };
+enum { HEAP_KEY_SHIFT = 47, HEAP_PATCHED = 1 };
+_Static_assert(_Alignof(struct label) > HEAP_PATCHED && _Alignof(struct wire_site) > HEAP_PATCHED,
+	       "the lowest bit of their addresses is free");
 
 static inline struct heap_name heap_labelled(struct label *label)
 {
 	if (!label)
-		return (struct heap_name){0, NULL, NULL};
-	return (struct heap_name){(uint64_t)label->instance << HEAP_KEY_SHIFT, label, NULL};
+		return (struct heap_name){0, 0};
+	return (struct heap_name){(uint64_t)label->instance << HEAP_KEY_SHIFT, (uintptr_t)label};
 }
 
 static inline struct heap_name heap_patched(const struct wire_site *site)
 {
-	return (struct heap_name){(uint64_t)site->source << HEAP_KEY_SHIFT, NULL, site};
+	return (struct heap_name){(uint64_t)site->source << HEAP_KEY_SHIFT,
+				  (uintptr_t)site + HEAP_PATCHED};
 }
 
 /*
