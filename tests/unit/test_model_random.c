@@ -225,6 +225,9 @@ static void cut(struct run *run)
 	CHECK_EQ_U64(slice.births, births);
 	check_shares(run, &slice);
 	check_rectangle(run, slice.slice_id);
+	/* Short of memory: what is given back changes no figure. */
+	if (slice.slice_id % 3 == 1)
+		model_shrink(run->m);
 	ref_next_slice(run->ref);
 }
 
