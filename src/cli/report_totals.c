@@ -284,7 +284,11 @@ void report_put_range(const struct report *report, struct out *out)
 		put_warning(out, "Events at the edge of the range are not stored: the edge was "
 				 "moved to the nearest moment whose figures are.");
 	if (answer->unread_events)
-		put_warning(out, "Damaged or missing parts of the trace are not in these figures.");
+		put_warning(out, report->input.end->folded_events
+					 ? "Older events were folded: only single blocks since "
+					   "then are in these figures (docs/days.md)."
+					 : "Damaged or missing parts of the trace are not in these "
+					   "figures.");
 }
 
 static void put_part(const struct report *report, struct out *out)

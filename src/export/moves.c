@@ -287,6 +287,10 @@ int moves_run(const struct export_input *input, move_fn fn, void *ctx, struct tm
 		return tm_fail(err, -ENODATA,
 			       "this format tells events, and the file has sums alone: use pprof, "
 			       "collapsed, callgrind or another that does not");
+	if (input->facts->end->folded_events)
+		return tm_fail(err, -ENODATA,
+			       "this format tells events, and older ones were folded (--retain): "
+			       "use pprof, collapsed, callgrind or another that does not");
 	model_totals(query_model(input->section), &totals);
 	m.total_events = totals.events;
 	history_init(&m.history, m.reader);

@@ -257,6 +257,14 @@ const char *sql_warning(struct sql *sql)
 		snprintf(sql->warning + used, sizeof sql->warning - (size_t)used,
 			 "%s%llu events lie in damaged parts of the file and are left out",
 			 used ? "; " : "", (unsigned long long)sql->unread_events);
+	used = (int)strlen(sql->warning);
+	const struct trace_end *end = sql->input.end;
+	if (end->folded_events)
+		snprintf(sql->warning + used, sizeof sql->warning - (size_t)used,
+			 "%s%llu older events were folded: the tables events and blocks begin at "
+			 "%llu ns",
+			 used ? "; " : "", (unsigned long long)end->folded_events,
+			 (unsigned long long)end->exact_since_ns);
 	return sql->warning[0] ? sql->warning : NULL;
 }
 

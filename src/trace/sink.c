@@ -163,14 +163,23 @@ static void cut_at_sealed_end(struct sink *s)
 	s->journal_off = true;
 }
 
+/* The disk is full: what the journal takes is room for sealed blocks. True: try again. */
+static bool drop_journal(struct sink *s, int error)
+{
+	if ((error != -ENOSPC && error != -EDQUOT) || s->journal_off)
+		return false;
+	cut_at_sealed_end(s);
+	return true;
+}
+
 static int write_sealed(struct sink *s)
 {
 	uint64_t end = s->sealed_end + s->packed.used;
-	if (journal_make_way(&s->journal, end) < 0) {
-		s->journal.start = s->journal.end = 0;
-		s->journal_off = true;
-	}
+	if (journal_make_way(&s->journal, end) < 0)
+		cut_at_sealed_end(s);
 	int rc = io_pwrite(s->fd, s->packed.data, s->packed.used, s->sealed_end);
+	if (drop_journal(s, rc))
+		rc = io_pwrite(s->fd, s->packed.data, s->packed.used, s->sealed_end);
 	if (rc == 0) {
 		s->sealed_end = end;
 		atomic_store(&s->bytes, end);
@@ -200,11 +209,11 @@ static int place_part(struct sink *s, const struct sink_part *part)
 	if (!room_place(room, bytes, !is_of_events(part->header.type), s->sealed_end, &offset))
 		return 1;
 	bool at_end = offset == s->sealed_end;
-	if (at_end && journal_make_way(&s->journal, offset + bytes) < 0) {
-		s->journal.start = s->journal.end = 0;
-		s->journal_off = true;
-	}
+	if (at_end && journal_make_way(&s->journal, offset + bytes) < 0)
+		cut_at_sealed_end(s);
 	int rc = room_write(room, offset, s->packed.data, bytes, at_end);
+	if (drop_journal(s, rc))
+		rc = room_write(room, offset, s->packed.data, bytes, at_end);
 	if (rc < 0)
 		return rc;
 	if (at_end)
@@ -245,6 +254,7 @@ static void watch_disk(struct sink *s)
 	if (!s->space_low)
 		return;
 	atomic_store(&s->disk_low, true);
+	drop_journal(s, -ENOSPC);
 	if (!s->room.active)
 		atomic_store(&s->events_stopped, true);
 }
@@ -326,10 +336,8 @@ static void finish(struct sink *s)
 		return;
 	int rc = write_index(s);
 	/* All is sealed: what the journal takes is room for the index. */
-	if (rc == -ENOSPC || rc == -EDQUOT) {
-		cut_at_sealed_end(s);
+	if (drop_journal(s, rc))
 		rc = write_index(s);
-	}
 	if (rc < 0)
 		set_error(s, rc);
 	cut_at_sealed_end(s);

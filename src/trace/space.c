@@ -6,8 +6,8 @@
 #include <sys/statvfs.h>
 
 #define RESERVE_MOST  (64ull << 20)
-#define RESERVE_LEAST (256ull << 10)
-enum { RESERVE_PART = 20, LOOK_NS = 250 * 1000 * 1000 };
+#define RESERVE_LEAST (4ull << 20) /* the journal, and what is on its way */
+enum { RESERVE_PART = 20, RESERVE_PART_MOST = 3, LOOK_NS = 250 * 1000 * 1000 };
 
 bool space_left(int fd, uint64_t *ret_free_bytes, uint64_t *ret_reserve_bytes)
 {
@@ -15,11 +15,14 @@ bool space_left(int fd, uint64_t *ret_free_bytes, uint64_t *ret_reserve_bytes)
 	if (fstatvfs(fd, &facts) || !facts.f_blocks)
 		return false;
 	uint64_t unit = facts.f_frsize ? facts.f_frsize : facts.f_bsize;
-	uint64_t reserve = (uint64_t)facts.f_blocks * unit / RESERVE_PART;
+	uint64_t all = (uint64_t)facts.f_blocks * unit, reserve = all / RESERVE_PART;
 	if (reserve > RESERVE_MOST)
 		reserve = RESERVE_MOST;
+	if (reserve < RESERVE_LEAST)
+		reserve = RESERVE_LEAST < all / RESERVE_PART_MOST ? RESERVE_LEAST
+								  : all / RESERVE_PART_MOST;
 	*ret_free_bytes = (uint64_t)facts.f_bavail * unit;
-	*ret_reserve_bytes = reserve > RESERVE_LEAST ? reserve : RESERVE_LEAST;
+	*ret_reserve_bytes = reserve;
 	return true;
 }
 
