@@ -267,6 +267,37 @@ static int import_temporary(int fd, const char *path, char ret_name[FOREIGN_PATH
 	return code;
 }
 
+/* A trace of our own that was packed. */
+static int unpack_temporary(int fd, const char *path, char ret_name[FOREIGN_PATH_BYTES],
+			    struct tm_error *err)
+{
+	struct tm_error why = {0};
+	int copy;
+	int code = open_temporary(&copy, err);
+	if (code)
+		return code;
+	code = import_unpack(fd, copy, &why);
+	if (code) {
+		close(copy);
+		return tm_fail(err, code, "'%s': %s", path, why.text);
+	}
+	name_open_file(copy, ret_name);
+	return 0;
+}
+
+/* What is no trace and of no tool that is known. */
+static int refuse_unknown(int fd, const char *path, struct tm_error *err)
+{
+	struct stat status;
+	const char *name = !strcmp(path, "-") ? "standard input" : path;
+	if (!fstat(fd, &status) && status.st_size == 0)
+		return tm_fail(err, -ENODATA, "'%s' is empty", name);
+	return tm_fail(err, -EBADMSG,
+		       "'%s' is neither a trace (*.tide) nor a file of another tool that is "
+		       "known: 'tidemark convert --list' names them",
+		       name);
+}
+
 int foreign_resolve(const char *path, char ret_name[FOREIGN_PATH_BYTES], const char **ret_path,
 		    struct tm_error *err)
 {
@@ -277,8 +308,13 @@ int foreign_resolve(const char *path, char ret_name[FOREIGN_PATH_BYTES], const c
 	if (code)
 		return code;
 	code = import_probe(fd, &kind, err);
-	if (!code && kind == IMPORT_FOREIGN) {
+	if (!code && kind == IMPORT_UNKNOWN) {
+		code = refuse_unknown(fd, path, err);
+	} else if (!code && kind == IMPORT_FOREIGN) {
 		code = import_temporary(fd, path, ret_name, err);
+		*ret_path = ret_name;
+	} else if (!code && kind == IMPORT_PACKED) {
+		code = unpack_temporary(fd, path, ret_name, err);
 		*ret_path = ret_name;
 	} else if (!code && copied) {
 		name_open_file(fd, ret_name);

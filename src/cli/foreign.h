@@ -26,8 +26,8 @@ void foreign_print_options(void);
 
 /*
  * What to open for this path ("-" is standard input): *ret_path is path itself if
- * it is a trace, or seems to be none at all; else ret_name with the name of a
- * temporary trace that lives as long as the tool. Shows progress.
+ * it is a trace; else ret_name with the name of a temporary trace that lives as long
+ * as the tool. -EBADMSG: it is nothing that is known. Shows progress.
  */
 TM_MUST_CHECK int foreign_resolve(const char *path, char ret_name[FOREIGN_PATH_BYTES],
 				  const char **ret_path, struct tm_error *err);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -18,8 +19,10 @@ enum {
 	HEAD_BYTES = 64 << 10, /* that a format is known by */
 	FACTS_MAX = 64 << 10, /* bytes of facts: a hostile file does not fill the trace with them */
 	SUPPRESSIONS_MAX = 1 << 20,
-	QUEUE_BLOCKS = 3,     /* that wait for the disk: a file can wait, a program could not */
-	TICK_BYTES = 1 << 20, /* of the file, between two looks at the progress */
+	QUEUE_BLOCKS = 3, /* that wait for the disk: a file can wait, a program could not */
+	UNPACKED_RATIO = 16,
+	UNPACKED_BYTES = 64 << 20, /* a trace does not become smaller */
+	TICK_BYTES = 1 << 20,      /* of the file, between two looks at the progress */
 };
 
 /* The first that says yes is taken: those with a clear mark come first. */
@@ -80,7 +83,7 @@ int import_probe(int fd, enum import_kind *ret_kind, struct tm_error *err)
 	size_t bytes = input_peek(in, HEAD_BYTES, &head);
 	enum import_kind kind = IMPORT_UNKNOWN;
 	if (is_trace(head, bytes))
-		kind = IMPORT_TRACE;
+		kind = input_is_packed(in) ? IMPORT_PACKED : IMPORT_TRACE;
 	else if (recognise(head, bytes))
 		kind = IMPORT_FOREIGN;
 	input_close(in);
@@ -223,7 +226,7 @@ static int not_known(struct import_input *in, const char *head, size_t bytes, st
 		return tm_fail(err, -ENODATA, "the file is empty");
 	if (is_trace(head, bytes))
 		return tm_fail(err, -EBADMSG,
-			       "it is a packed trace: unpack it first, with gzip -d or zstd -d");
+			       "it is a trace already: every command opens it as it is");
 	return tm_fail(err, -EBADMSG,
 		       "it is neither a trace (*.tide) nor a file that is known: 'tidemark convert "
 		       "--list' names the formats");
@@ -250,6 +253,34 @@ static int read_file(struct import_job *job, struct tm_error *err)
 		return not_known(job->in, head, bytes, err);
 	job->result.format = job->format->name;
 	return job->format->read(job, err);
+}
+
+static int unpack(struct import_input *in, int out_fd, struct tm_error *err)
+{
+	uint64_t room = input_packed_bytes(in) * UNPACKED_RATIO + UNPACKED_BYTES;
+	const char *data;
+	size_t bytes;
+	while ((bytes = input_peek(in, 1, &data)) > 0) {
+		int code = io_write(out_fd, data, bytes);
+		if (code)
+			return tm_fail(err, code, "it cannot be unpacked: %s", strerror(-code));
+		input_take(in, bytes);
+		if (input_position(in) > room)
+			return tm_fail(err, -EBADMSG, "it unpacks to more than a trace can be");
+	}
+	return 0;
+}
+
+int import_unpack(int in_fd, int out_fd, struct tm_error *err)
+{
+	struct import_input *in;
+	int code = input_open(in_fd, &in, err);
+	if (code)
+		return code;
+	/* One that was cut off is a trace without its end, which the reader takes. */
+	code = unpack(in, out_fd, err);
+	input_close(in);
+	return code;
 }
 
 int import_run(int in_fd, int out_fd, const struct import_options *options,

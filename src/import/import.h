@@ -46,6 +46,7 @@ enum import_kind {
 	IMPORT_UNKNOWN,
 	IMPORT_TRACE,   /* a trace of our own, plain: no import needed */
 	IMPORT_FOREIGN, /* import_run() reads it */
+	IMPORT_PACKED,  /* a trace of our own, by gzip or zstd: import_unpack() */
 };
 
 /*
@@ -61,6 +62,12 @@ TM_MUST_CHECK int import_probe(int fd, enum import_kind *ret_kind, struct tm_err
  */
 TM_MUST_CHECK int import_run(int in_fd, int out_fd, const struct import_options *options,
 			     struct import_result *ret_result, struct tm_error *err);
+
+/*
+ * Writes what a packed trace holds to out_fd. -EBADMSG: it is damaged, or far larger
+ * than a trace, which is packed by itself, could become.
+ */
+TM_MUST_CHECK int import_unpack(int in_fd, int out_fd, struct tm_error *err);
 
 /* Name and title of format number `index`; false at their end. */
 bool import_format_at(size_t index, const char **ret_name, const char **ret_title);

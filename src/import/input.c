@@ -316,3 +316,8 @@ const char *input_problem(const struct import_input *in)
 {
 	return in->problem[0] ? in->problem : NULL;
 }
+
+bool input_is_packed(const struct import_input *in)
+{
+	return in->packing != PACKED_NOT;
+}

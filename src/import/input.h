@@ -47,3 +47,5 @@ uint64_t input_packed_position(const struct import_input *in);
 uint64_t input_packed_bytes(const struct import_input *in);
 /* Why it ended before its end, or cannot be read; NULL: it did not. */
 const char *input_problem(const struct import_input *in);
+/* By gzip or zstd. */
+bool input_is_packed(const struct import_input *in);

@@ -398,3 +398,29 @@ def diff(t):
     report = t.report(before)
     t.equal("report", [report[key] for key in ("allocations", "allocated_bytes", "frees",
                                                "temporary_allocations")], [None] * 4)
+
+
+@case("import/stdin", "a command does not read standard input, or a packed trace")
+def stdin(t):
+    path, out = t.folder / "file", t.folder / "out.tide"
+    path.write_text(FILE)
+    t.record(["simple", "0"])
+    for data in (FILE.encode(), gzip.compress(FILE.encode()), t.trace.read_bytes(),
+                 gzip.compress(t.trace.read_bytes())):
+        source = t.folder / "source"
+        source.write_bytes(data)
+        for words in (["report", "-"], ["info", "-"], ["verify", "-"], ["check", "--max-peak", "1G",
+                      "-"], ["diff", "-", path], ["export", "--format", "collapsed", "-"],
+                      ["sql", "-", "select count(*) from stacks"],
+                      ["trim", "-f", "--from", "0", "-", out], ["merge", "-f", "-o", out, "-", path],
+                      ["anonymize", "-f", "-", out]):
+            with source.open("rb") as stream:
+                said = t.tool(*words, stdin=stream)
+            t.equal(f"{words}: {said.err}", said.status, 0)
+    path.write_text("hello\n")
+    said = t.tool("report", path)
+    t.expect(said.status == 1 and "neither a trace" in said.err, said.err)
+    # What unpacks to far more than a trace can is refused.
+    path.write_bytes(gzip.compress(b"TIDE\r\n\x1a\n" + bytes(80 << 20)))
+    said = t.tool("report", path)
+    t.expect(said.status == 1 and "more than a trace" in said.err, said.err)
