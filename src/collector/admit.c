@@ -468,9 +468,12 @@ static int begin_image(struct session *session, struct session_process *process,
 	return error;
 }
 
-int admit_entered(struct session *session, pid_t pid, struct shm *shm, struct tm_error *err)
+int admit_entered(struct session *session, pid_t pid, struct shm *shm, const char *unhooked,
+		  struct tm_error *err)
 {
-	const struct image image = {.parent = procfs_parent(pid), .woken = true};
+	const struct image image = {.parent = procfs_parent(pid),
+				    .woken = true,
+				    .unhooked = *unhooked ? unhooked : NULL};
 	struct session_process *process = add_process(session, pid);
 	if (!process) {
 		shm_close(shm);

@@ -80,7 +80,8 @@ static int enter(struct attached *attached, struct tm_error *err)
 		return error;
 	}
 	attached->control = attached->shm.map.control;
-	error = admit_entered(session, attached->pid, &attached->shm, err);
+	error = admit_entered(session, attached->pid, &attached->shm,
+			      inject_unhooked(attached->inject), err);
 	if (!error) {
 		session->start_ns = clock_steady_ns();
 		section_set_state(section_of(attached), WIRE_RECORD);

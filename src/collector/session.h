@@ -80,10 +80,11 @@ void admit_end_process(struct session *session, struct session_process *process,
 		       const struct section_ending *ending);
 /*
  * A process that was entered and has its memory already: its section is added to
- * session->first_recording, which becomes the process's. Takes shm over.
+ * session->first_recording, which becomes the process's. Takes shm over. unhooked:
+ * a sentence about what is not recorded, or "".
  */
 TM_MUST_CHECK int admit_entered(struct session *session, pid_t pid, struct shm *shm,
-				struct tm_error *err);
+				const char *unhooked, struct tm_error *err);
 /* What the agent of a process is to be told. */
 struct shm_options admit_memory(const struct session *session);
 /* A file for a process: pattern, number if taken. */

@@ -52,8 +52,9 @@ static void note_unhooked(struct inject *inject, const struct inject_object *obj
 	const struct plan *plan = object->plan;
 	if (plan->refusal_count && !*inject->unhooked)
 		snprintf(inject->unhooked, sizeof inject->unhooked,
-			 "%.40s in %.60s could not be hooked: %.60s", plan->refusals[0].name,
-			 object->path, plan->refusals[0].reason);
+			 "Not hooked: %.60s in %.80s (%.150s)%s", plan->refusals[0].name,
+			 object->path, plan->refusals[0].reason,
+			 plan->refusal_count > 1 ? ", and others" : "");
 	inject->facts.refused += plan->refusal_count;
 	inject->facts.functions += plan->entry_count;
 }

@@ -38,7 +38,7 @@ struct inject {
 	size_t object_count, object_room;
 	bool has_unload; /* dlclose is among them */
 	uint64_t next_look_ns;
-	char unhooked[200];
+	char unhooked[400];
 	pid_t recorder;               /* the process that the user sees */
 	bool inside;                  /* a session was begun, and is to be left */
 	struct wire_control *control; /* the tracer's view of the session's memory; may be NULL */

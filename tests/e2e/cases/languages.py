@@ -154,7 +154,30 @@ def nim_plain(t):
 
 @case("lang/rust", "allocations of Rust programs are counted wrongly", seconds=120)
 def rust(t):
-    done = run_program([t.need_tool("rustc"), "-g", "-o", "count", LANG / "count.rs"],
+    rust_counted(t)
+
+
+@case("lang/rust_jemalloc", "Rust programs with the jemallocator crate are counted wrongly",
+      seconds=120)
+def rust_jemalloc(t):
+    """Under the names that the crate gives to jemalloc's functions."""
+    only_long(t)
+    rust_counted(t, "--cfg", "jemalloc", "-C", "link-arg=-lm",
+                 "-C", f"link-arg={t.target('libjemalloc__rjem_.a')}")
+    t.expect("jemalloc" in heaps(t)[0], "the allocator is not named")
+
+
+@case("lang/rust_mimalloc", "Rust programs with the mimalloc crate are counted wrongly",
+      seconds=120)
+def rust_mimalloc(t):
+    only_long(t)
+    rust_counted(t, "--cfg", "mimalloc", "-C", f"link-arg={t.target('libmimalloc.a')}")
+    t.expect("mimalloc" in heaps(t)[0], "the allocator is not named")
+
+
+def rust_counted(t, *options):
+    """What the program counts itself is what the trace has."""
+    done = run_program([t.need_tool("rustc"), "-g", "-o", "count", *options, LANG / "count.rs"],
                        t.environment(), t.folder, t.seconds)
     t.need(done.status == 0, f"rustc: {done.err[-300:]}")
     recorded = t.record(["./count"])
