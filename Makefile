@@ -49,6 +49,7 @@ bench: all ## measure against the bare program and heaptrack
 	bench/attach $(BUILD)
 	bench/kills $(BUILD)
 	bench/sleep $(BUILD)
+	bench/sampling $(BUILD)
 	bench/page $(BUILD)
 	bench/allocators $(BUILD)
 	bench/week $(BUILD)

@@ -43,14 +43,12 @@ struct view_input { /* all borrowed; must outlive the view_data */
 	size_t symbol_count;
 	const struct trace_thread *threads; /* by thread_id */
 	size_t thread_count;
-	uint64_t sample_bytes; /* figures are estimates by this interval at most; 0: exact */
-	bool complete;         /* the section has its end, and so all its symbols */
-	bool no_lookup;        /* do not look for missing names in the files of this machine */
-	struct kinds *kinds;   /* rules of kinds; NULL = the built-in ones */
+	/* Figures are estimates by this interval at most, with view_error_percent(); 0: exact. */
+	uint64_t sample_bytes;
+	bool complete;       /* the section has its end, and so all its symbols */
+	bool no_lookup;      /* do not look for missing names in the files of this machine */
+	struct kinds *kinds; /* rules of kinds; NULL = the built-in ones */
 };
-/*
- * The standard error of an estimate in percent of it, at most; 0: it is exact, or 0.
- */
 double view_error_percent(const struct view_input *input, uint64_t bytes, uint64_t blocks);
 /* All of the reader's selected section but the model. */
 TM_MUST_CHECK int view_input_read(struct trace_reader *reader, struct view_input *ret_input,
@@ -199,5 +197,4 @@ void view_row_name(struct text *out, const struct view *view, const struct view_
 /* Every stack with its figures, in order of appearance. */
 const struct view_stack_row *view_stacks(const struct view_data *data, size_t *ret_count);
 
-/* The resident set. */
 #include "views/rss.h"

@@ -133,7 +133,8 @@ static void full_counters_stay(void)
 
 static const struct tap_case cases[] = {
 	{.name = "a sampled size is stored with its interval", .run = words_keep_size_and_interval},
-	{.name = "blocks are chosen by the chance that is said", .run = chances_are_those_of_the_exponential},
+	{.name = "blocks are chosen by the chance that is said",
+	 .run = chances_are_those_of_the_exponential},
 	{.name = "estimates have no bias", .run = weights_have_no_bias},
 	{.name = "errors are not larger than said", .run = errors_are_bounds},
 	{.name = "no end of a sampled block is missed", .run = the_filter_misses_nothing},
