@@ -81,7 +81,7 @@ function isLive(s: Summary): boolean {
 function facts(s: Summary): Array<[string, string, boolean]> {
 	const unnamed = s.unnamed_percent;
 	const out: Array<[string, string, boolean]> = [
-		[s.mode === "import" ? "imported" : s.mode, s.mode === "import" ? "the figures are those of another tool" : s.mode === "exact" ? "every allocation and free was recorded" : "figures are estimates from a sample; docs/figures.md says how good they are", s.mode !== "exact" && s.mode !== "import"],
+		[s.mode === "import" ? "imported" : s.mode, s.mode === "import" ? "the figures are those of another tool" : s.mode === "exact" ? "every allocation and free was recorded" : "a part of the blocks stands for all: every figure is an estimate, good to about the square root of the interval by the bytes (docs/sampling.md)", s.mode !== "exact" && s.mode !== "import" && s.mode !== "sampled"],
 		[`${count(s.lost_events)} lost`, "events that could not be recorded", s.lost_events > 0],
 		[`${unnamed < 0.05 ? "0" : unnamed.toFixed(1)} % unnamed`, "share of frames without a function's name; 'tidemark report --symbols' says which files lack names, and what to do", unnamed > 5],
 	];
@@ -92,6 +92,7 @@ function facts(s: Summary): Array<[string, string, boolean]> {
 	else if (s.source.startsWith("import:")) out.push([`from ${visible(s.source.slice(7))}`, [`Read from another tool's file: ${visible(s.origin ?? "")}.`, s.unknown?.length ? `Not in it: ${s.unknown.join(", ")}.` : "", ...(s.facts ?? []).map(visible)].filter(Boolean).join(" "), false]);
 	if (s.rss && s.rss.explained_percent !== null && s.rss.explained_percent !== undefined)
 		out.push([`${s.rss.explained_percent} % of RSS explained`, String(s.rss.cause ?? "how much of the anonymous resident memory the recorded blocks explain"), Number(s.rss.explained_percent) < 50]);
+	if (s.events_not_stored && !s.folded_events) out.push([`${count(s.events_not_stored)} events not stored`, "The file was not to grow beyond a limit: figures by stack and time are complete, single blocks and filters by size or thread are not.", false]);
 	if (s.warning) out.push(["damaged", visible(s.warning), true]);
 	if (s.end !== "unsaid") out.push([ending(s), `how the recording ended, after ${duration(s.duration_ns)}: ${endings[s.end]?.[1] ?? s.end}` + (s.note ? "; " + visible(s.note) : ""), !!endings[s.end]?.[2]]);
 	return out;
