@@ -142,29 +142,25 @@ static void visit(void *ctx, const struct edge_event *event)
 	}
 }
 
-static int make(struct maker *maker, size_t part, uint64_t first, uint64_t end,
-		struct ticks **ret_ticks)
+/* NULL: maker->error says why. */
+static struct ticks *make(struct maker *maker, size_t part, uint64_t first, uint64_t end)
 {
 	const struct query_section *s = maker->edges->section;
 	struct ticks *ticks = tm_alloc(sizeof *ticks);
+	maker->error = ticks ? 0 : -ENOMEM;
 	if (!ticks)
-		return -ENOMEM;
+		return NULL;
 	ticks->first_event = first;
 	ticks->end_event = end;
 	ticks->has_rows = maker->rows;
 	maker->ticks = ticks;
 	maker->room = maker->row_room = 0;
 	maker->tick = NULL;
-	maker->error = 0;
 	maker->span_ns = (s->parts[part].end_ns - s->parts[part].start_ns) / SPANS;
 	int rc = edges_visit(maker->edges, first, end, visit, maker);
-	if (!rc)
-		rc = maker->error;
 	if (rc)
-		ticks_free(ticks);
-	else
-		*ret_ticks = ticks;
-	return rc;
+		maker->error = rc;
+	return maker->error ? ticks_free(ticks) : ticks;
 }
 
 static int maker_init(struct maker *maker, struct edges *edges, bool rows)
@@ -205,13 +201,12 @@ static void *work(void *ctx)
 		uint64_t first = s->parts[part].first_event;
 		uint64_t end = first + s->parts[part].event_count;
 		const struct ticks *there = tick_store_take(s->ticks, first, end, ahead->rows);
-		struct ticks *made;
-		if (!there && !(rc = make(&maker, part, first, end, &made))) {
-			if (edges.unread_events)
-				ticks_free(made);
-			else
-				there = tick_store_put(s->ticks, made);
-		}
+		struct ticks *made = there ? NULL : make(&maker, part, first, end);
+		rc = maker.error;
+		if (made && edges.unread_events)
+			ticks_free(made);
+		else if (made)
+			there = tick_store_put(s->ticks, made);
 		if (there)
 			tick_store_give(s->ticks, there);
 		edges_done(&edges); /* its decoded events are not needed again */
@@ -281,19 +276,24 @@ static int visit_part(struct walk *walk, size_t part)
 	uint64_t end = stop > walk->end ? walk->end : stop;
 	bool whole = first == begin && end == stop;
 	uint64_t unread = walk->maker.edges->unread_events;
-	const struct ticks *there =
+	const struct ticks *ticks =
 		whole ? tick_store_take(s->ticks, first, end, walk->maker.rows) : NULL;
 	struct ticks *made = NULL;
-	int rc = there ? 0 : make(&walk->maker, part, first, end, &made);
-	if (!rc && made && whole && walk->maker.edges->unread_events == unread) {
-		there = tick_store_put(s->ticks, made);
+	if (!ticks) {
+		made = make(&walk->maker, part, first, end);
+		if (!made)
+			return walk->maker.error;
+		ticks = made;
+	}
+	if (made && whole && walk->maker.edges->unread_events == unread) {
+		ticks = tick_store_put(s->ticks, made);
 		made = NULL;
 	}
-	if (!rc)
-		rc = tell(walk, made ? made : there);
-	if (there)
-		tick_store_give(s->ticks, there);
-	ticks_free(made);
+	int rc = tell(walk, ticks);
+	if (made)
+		ticks_free(made);
+	else
+		tick_store_give(s->ticks, ticks);
 	return rc;
 }
 
