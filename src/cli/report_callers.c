@@ -7,6 +7,7 @@
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
 #include "views/callers.h"
+#include "views/to_json.h"
 
 enum { ROWS_TEXT = 15 };
 
@@ -96,12 +97,7 @@ int report_callers_json(const struct report *report, const struct report_section
 	size_t shown = report_limit(report, SIZE_MAX);
 	json_begin_object(json, section->key);
 	report_rows_json(json, "functions", &callers.functions, shown);
-	json_begin_object(json, "self");
-	put_json_figures(json, &callers.self);
-	json_end(json);
-	json_begin_object(json, "inclusive");
-	put_json_figures(json, &callers.inclusive);
-	json_end(json);
+	view_json_flat(json, &callers.self, &callers.inclusive);
 	report_rows_json(json, "callers", &callers.callers, shown);
 	report_rows_json(json, "callees", &callers.callees, shown);
 	report_rows_json(json, "lines", &callers.lines, shown);

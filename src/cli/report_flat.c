@@ -8,6 +8,7 @@
 #include "cli/grid.h"
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
+#include "views/to_json.h"
 
 enum { ROWS_TEXT = 25 };
 
@@ -119,12 +120,7 @@ void report_rows_json(struct json *json, const char *key, const struct view_rows
 	for (size_t i = 0; i < rows->count && i < shown; i++) {
 		json_begin_object(json, NULL);
 		put_json_row(json, &rows->rows[i]);
-		json_begin_object(json, "self");
-		put_json_figures(json, &rows->rows[i].self);
-		json_end(json);
-		json_begin_object(json, "inclusive");
-		put_json_figures(json, &rows->rows[i].inclusive);
-		json_end(json);
+		view_json_flat(json, &rows->rows[i].self, &rows->rows[i].inclusive);
 		json_end(json);
 	}
 	json_end(json);

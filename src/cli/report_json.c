@@ -76,7 +76,7 @@ static void put_selection(const struct report *report, struct json *json)
 	json_u64(json, "heap_peak_bytes", answer->peak_bytes);
 	json_u64(json, "heap_peak_allocations", answer->peak_blocks);
 	json_u64(json, "heap_peak_time_ns", answer->peak_time_ns);
-	put_json_figures(json, &report->sum);
+	view_json_figures(json, &report->sum);
 	json_end(json);
 	text_done(&way);
 }

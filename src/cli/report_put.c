@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "views/to_json.h"
-
 void put_heading(struct out *out, const char *title, size_t shown, size_t count)
 {
 	text_put_char(&out->text, '\n');
@@ -83,11 +81,6 @@ void put_json_known(struct json *json, const char *key, bool known, uint64_t val
 		json_u64(json, key, value);
 	else
 		json_null(json, key);
-}
-
-void put_json_figures(struct json *json, const struct view_figures *figures)
-{
-	view_json_figures(json, figures);
 }
 
 void put_json_row(struct json *json, const struct view_row *row)

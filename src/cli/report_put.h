@@ -30,8 +30,6 @@ const char *put_plural(uint64_t count);
 /* ---- JSON ---- */
 
 void put_json_known(struct json *json, const char *key, bool known, uint64_t value);
-/* All figures, into the open object. */
-void put_json_figures(struct json *json, const struct view_figures *figures);
 /* function, module, file, line, package: those that the row has. */
 void put_json_row(struct json *json, const struct view_row *row);
 /* The keys of a frame, into the open object. */

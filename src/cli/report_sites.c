@@ -7,6 +7,7 @@
 
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
+#include "views/to_json.h"
 
 enum {
 	SITES_TEXT = 5,
@@ -227,7 +228,7 @@ static void put_json_stack(const struct report *report, struct json *json,
 	json_begin_object(json, NULL);
 	if (numbered)
 		json_u64(json, "stack_id", row->stack);
-	put_json_figures(json, &row->figures);
+	view_json_figures(json, &row->figures);
 	json_begin_array(json, "frames");
 	uint32_t cursor = row->stack;
 	const struct view_frame *frame;
@@ -255,7 +256,7 @@ int report_sites_json(const struct report *report, const struct report_section *
 		json_begin_object(json, NULL);
 		json_string(json, "function", row->function);
 		json_string(json, "module", row->module);
-		put_json_figures(json, &row->self);
+		view_json_figures(json, &row->self);
 		json_u64(json, "stack_count", row->stack_count);
 		json_begin_array(json, "stacks");
 		for (size_t k = 0; k < row->stack_count && k < STACKS_JSON; k++)

@@ -19,6 +19,7 @@
 #include "cli/grid.h"
 #include "cli/report_put.h"
 #include "cli/report_sections.h"
+#include "views/to_json.h"
 
 enum { NODES_TEXT = 60, NODES_JSON = 1000, MIN_SHARE_PPM = 2000, INDENT_MAX = 256 };
 
@@ -223,10 +224,10 @@ int report_tree_json(const struct report *report, const struct report_section *s
 		json_string(json, "module", node->frame ? node->frame->module : NULL);
 		json_u64(json, "left_out", node->left_out);
 		json_begin_object(json, "inclusive");
-		put_json_figures(json, &node->inclusive);
+		view_json_figures(json, &node->inclusive);
 		json_end(json);
 		json_begin_object(json, "self");
-		put_json_figures(json, &node->self);
+		view_json_figures(json, &node->self);
 		json_end(json);
 		json_end(json);
 	}

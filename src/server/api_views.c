@@ -62,16 +62,6 @@ static void put_stacks(struct json *json, const struct view_data *data, const st
 	json_end(json);
 }
 
-static void put_flat(struct json *json, const struct view_row *row)
-{
-	json_begin_object(json, "self");
-	view_json_figures(json, &row->self);
-	json_end(json);
-	json_begin_object(json, "inclusive");
-	view_json_figures(json, &row->inclusive);
-	json_end(json);
-}
-
 /* strstr() without regard to case, which POSIX has not. */
 static bool has_part(const char *text, const char *part)
 {
@@ -107,7 +97,7 @@ static void put_rows(struct call *call, const struct view *view, const struct vi
 		json_begin_object(json, NULL);
 		put_row_name(json, row);
 		if (view->flat) {
-			put_flat(json, row);
+			view_json_flat(json, &row->self, &row->inclusive);
 		} else {
 			view_json_figures(json, &row->self);
 			put_stacks(json, data, row, stacks);
@@ -220,12 +210,7 @@ int api_function(struct call *call, struct tm_error *err)
 		json_begin_object(json, NULL);
 		api_put_found(json, &selection, answer);
 		put_neighbours(json, "functions", &callers.functions, limit);
-		json_begin_object(json, "self");
-		view_json_figures(json, &callers.self);
-		json_end(json);
-		json_begin_object(json, "inclusive");
-		view_json_figures(json, &callers.inclusive);
-		json_end(json);
+		view_json_flat(json, &callers.self, &callers.inclusive);
 		put_neighbours(json, "callers", &callers.callers, limit);
 		put_neighbours(json, "callees", &callers.callees, limit);
 		put_neighbours(json, "lines", &callers.lines, limit);

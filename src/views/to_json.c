@@ -91,6 +91,17 @@ void view_json_figures(struct json *json, const struct view_figures *figures)
 	}
 }
 
+void view_json_flat(struct json *json, const struct view_figures *self,
+		    const struct view_figures *inclusive)
+{
+	json_begin_object(json, "self");
+	view_json_figures(json, self);
+	json_end(json);
+	json_begin_object(json, "inclusive");
+	view_json_figures(json, inclusive);
+	json_end(json);
+}
+
 void view_json_frame(struct json *json, const char *key, const struct view_frame *frame)
 {
 	char address[32];

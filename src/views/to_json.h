@@ -11,6 +11,9 @@
 
 /* The keys of the figures into the open object. */
 void view_json_figures(struct json *json, const struct view_figures *figures);
+/* Objects "self" and "inclusive". */
+void view_json_flat(struct json *json, const struct view_figures *self,
+		    const struct view_figures *inclusive);
 /* A frame as an object: element of an array, or under a key. */
 void view_json_frame(struct json *json, const char *key, const struct view_frame *frame);
 /* The frames of a stack, innermost first, as an array. */
