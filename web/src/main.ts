@@ -5,7 +5,7 @@ import { Bar } from "./bar";
 import { clear, h } from "./dom";
 import { Drawer } from "./drawer";
 import { ExportMenu } from "./exports";
-import { base, bytes, clock, count, duration, visible } from "./format";
+import { base, bytes, clock, count, duration, percent, visible } from "./format";
 import { type FileNews, Live } from "./live";
 import { setDark } from "./palette";
 import { go, onChange, state } from "./state";
@@ -81,7 +81,7 @@ function isLive(s: Summary): boolean {
 function facts(s: Summary): Array<[string, string, boolean]> {
 	const unnamed = s.unnamed_percent;
 	const out: Array<[string, string, boolean]> = [
-		[s.mode === "import" ? "imported" : s.mode, s.mode === "import" ? "the figures are those of another tool" : s.mode === "exact" ? "every allocation and free was recorded" : "a part of the blocks stands for all: every figure is an estimate, good to about the square root of the interval by the bytes (docs/sampling.md)", s.mode !== "exact" && s.mode !== "import" && s.mode !== "sampled"],
+		[s.mode === "import" ? "imported" : s.mode + (s.peak_bytes_error ? `, peak ± ${percent(s.peak_bytes_error, s.peak_bytes)}` : ""), s.mode === "import" ? "the figures are those of another tool" : s.mode === "exact" ? "every allocation and free was recorded" : "a part of the blocks stands for all: every figure is an estimate, good to about the square root of the interval by the bytes (docs/sampling.md)", s.mode !== "exact" && s.mode !== "import" && s.mode !== "sampled"],
 		[`${count(s.lost_events)} lost`, "events that could not be recorded", s.lost_events > 0],
 		[`${unnamed < 0.05 ? "0" : unnamed.toFixed(1)} % unnamed`, "share of frames without a function's name; 'tidemark report --symbols' says which files lack names, and what to do", unnamed > 5],
 	];
