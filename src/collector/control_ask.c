@@ -16,13 +16,13 @@
 
 enum { LIST_BYTES_MAX = 64 << 20, WAIT_S = 5, REPLIES_MAX = 100000 };
 
-/* The connected socket, or -errno. */
-static int reach(const char *name, struct ucred *ret_who)
+/* The connected socket, or -errno; -EAGAIN: many stand before a recorder that does not answer. */
+static int reach(const char *name, int flags, struct ucred *ret_who)
 {
 	struct sockaddr_un address;
 	socklen_t length = control_address(name, &address), who_bytes = sizeof *ret_who;
 	const struct timeval limit = {.tv_sec = WAIT_S};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -46,9 +46,9 @@ static int add_peer(struct control_peer **peers, size_t *count, const char *name
 	for (size_t i = 0; i < *count; i++)
 		if (!strcmp((*peers)[i].name, peer.name))
 			return 0; /* an accepted connection has the same name */
-	int fd = reach(peer.name, &who);
+	int fd = reach(peer.name, SOCK_NONBLOCK, &who);
 	if (fd < 0)
-		return 0; /* it has ended */
+		return 0; /* it has ended, or is stopped with all its places taken */
 	close(fd);
 	peer.pid = who.pid;
 	peer.uid = who.uid;
@@ -120,7 +120,7 @@ int control_ask(const struct control_peer *peer, const struct control_request *r
 		control_process_fn fn, void *ctx, struct tm_error *err)
 {
 	struct ucred who;
-	int fd = reach(peer->name, &who);
+	int fd = reach(peer->name, 0, &who);
 	if (fd < 0)
 		return tm_fail(err, -ECONNREFUSED, "the session has ended");
 	int error = who.uid == geteuid() || geteuid() == 0
