@@ -236,6 +236,9 @@ static int compare_traces(const void *a, const void *b)
 void session_fill_result(struct session *session, struct collector_result *result)
 {
 	admit_drop_starters(session);
+	/* Pieces may be done in another order than they were begun: the last of them only now. */
+	session_harvest(session);
+	rotate_prune(session);
 	result->ran = true;
 	result->wait_status = session->wait_status;
 	result->duration_ns = clock_steady_ns() - session->start_ns;

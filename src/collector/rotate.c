@@ -67,13 +67,14 @@ static bool is_ours(const struct collector_trace *trace)
 	       (uint64_t)facts.st_ino == trace->file_inode;
 }
 
-/* The number of the piece that is being written; 0: none, and then nothing is deleted. */
+/* The number of the newest piece, which is written or was the last; 0: none is known. */
 static uint32_t newest_piece(const struct session *session, pid_t pid)
 {
+	uint32_t newest = 0;
 	for (size_t i = 0; i < session->process_count; i++)
-		if (session->processes[i].pid == pid && session->processes[i].alive)
-			return session->processes[i].piece;
-	return 0;
+		if (session->processes[i].pid == pid && session->processes[i].piece > newest)
+			newest = session->processes[i].piece;
+	return newest;
 }
 
 void rotate_prune(struct session *session)

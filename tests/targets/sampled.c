@@ -47,11 +47,12 @@ static uint64_t next_random(struct worker *w)
 		__asm__ volatile("" : "+r"(block));                                 \
 		return block;                                                       \
 	}
-#define ALL(X)                                                                                  \
-	X(0)                                                                                    \
-	X(1)                                                                                    \
-	X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) \
-		X(18) X(19)
+#define ALL(X) \
+	X(0)   \
+	X(1)   \
+	X(2)   \
+	X(3)   \
+	X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)
 ALL(SITE)
 #define NAME(number) site_##number,
 static void *(*const sites[SITES])(size_t) = {ALL(NAME)};
