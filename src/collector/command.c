@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "collector/procfs.h"
 #include "trace/space.h"
 
 static struct section *open_section(const struct session_process *process)
@@ -78,10 +78,8 @@ static void put_rate(struct control_process *ret, const struct collector_options
 
 static void put_cost(struct control_process *ret)
 {
-	struct rusage usage;
-	getrusage(RUSAGE_SELF, &usage);
 	ret->cpu_ns = clock_cpu_ns();
-	ret->memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
+	ret->memory_bytes = procfs_peak_bytes(getpid());
 }
 
 static enum control_state state_of(const struct section *section)

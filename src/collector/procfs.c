@@ -85,6 +85,11 @@ uint64_t procfs_held_bytes(pid_t pid)
 	return kib * 1024;
 }
 
+uint64_t procfs_peak_bytes(pid_t pid)
+{
+	return status_field(pid, "VmHWM:") * 1024;
+}
+
 uint64_t procfs_held_with_children(pid_t pid)
 {
 	struct text text = {0};

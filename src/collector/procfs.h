@@ -18,7 +18,9 @@ bool procfs_rss(pid_t pid, uint64_t *ret_rss_bytes);
 bool procfs_rollup(pid_t pid, struct procfs_memory *ret);
 /* Anonymous and shared memory: what no file is behind. 0 when the process is gone. */
 uint64_t procfs_held_bytes(pid_t pid);
-/* The same, with that of the processes that it started. */
+/* The most that was ever resident of this program, not of one that was before it in the process. */
+uint64_t procfs_peak_bytes(pid_t pid);
+/* procfs_held_bytes(), with that of the processes that it started. */
 uint64_t procfs_held_with_children(pid_t pid);
 /* Has the process seccomp filters that we have not? (In a container both may have the same.) */
 bool procfs_seccomp_added(pid_t pid);

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/version.h"
+#include "collector/procfs.h"
 #include "collector/section_state.h"
 
 #define NAMES_SAY_NS  1000000000ull
@@ -265,8 +265,6 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	struct cursor_counters counters = cursors_counters(&section->cursors);
 	const struct cursor_counters *before = &section->counted;
 	struct section_result *result = &section->result;
-	struct rusage usage;
-	getrusage(RUSAGE_SELF, &usage);
 	model_totals(section->feed.model, &result->totals);
 	uint64_t children = section->extra.forks;
 	uint64_t recorded = section->how.children_recorded;
@@ -285,7 +283,7 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 		.waited_ns = counters.waited_ns - before->waited_ns,
 		.agent_bytes = atomic_load(&control->agent_bytes),
 		.collector_cpu_ns = clock_cpu_ns(),
-		.collector_bytes = (uint64_t)usage.ru_maxrss * 1024,
+		.collector_bytes = procfs_peak_bytes(getpid()),
 		.freed_unseen = result->totals.freed_unseen,
 		.freed_older = result->totals.freed_older,
 		.children_not_recorded = children > recorded ? children - recorded : 0,
