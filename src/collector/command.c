@@ -57,7 +57,8 @@ static void put_rate(struct control_process *ret, const struct collector_options
 		     uint64_t written)
 {
 	uint64_t free_bytes = 0, reserve = 0, room = 0;
-	int fd = open(ret->file, O_RDONLY | O_CLOEXEC);
+	/* Closing another kind of descriptor would give up our lock on the file (sink.c). */
+	int fd = open(ret->file, O_PATH | O_CLOEXEC);
 	if (fd >= 0 && space_left(fd, &free_bytes, &reserve))
 		room = free_bytes > reserve ? free_bytes - reserve : 0;
 	if (fd >= 0)

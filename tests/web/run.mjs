@@ -12,7 +12,7 @@ import { cases as further } from "./cases_more.mjs";
 const cases = [...common, ...further];
 
 const build = resolve(process.argv[2] ?? "build");
-const only = process.argv[3];
+const only = process.argv.slice(3); /* names of cases; none: all */
 const browserPath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 const packages = join(build, "web/page_data.c.p/package.json");
 
@@ -48,7 +48,7 @@ const plain = { startServer, folder, trace, tool: join(build, "tidemark"), targe
 const { server, address } = await startServer("127.0.0.1:0", trace);
 const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-gpu"] });
 
-const chosen = cases.filter((one) => !only || one.name === only);
+const chosen = cases.filter((one) => !only.length || only.includes(one.name));
 
 /** One case in a browser of its own; the sentences about what is wrong. */
 async function runCase(one) {

@@ -132,6 +132,8 @@ def status(t):
         t.equal("a file that folds is never full", row["full_in_ns"], None)
         said = control.ctl(t, pid, "status")
         t.expect("per hour" in said and "the program waited" in said, said)
+        info = t.tool("info", row["file"]).out
+        t.expect("still being written" in info, f"asking ended the lock on the file: {info[:600]}")
         program.end()
 
 
