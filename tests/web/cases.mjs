@@ -214,8 +214,8 @@ export const cases = [
 		name: "charts",
 		async run({ page, open, check, shot }) {
 			await open("?view=charts");
-			await page.waitForSelector(".legend-item");
-			check((await page.$$("canvas.chart")).length === 3, "not three charts");
+			/* They come one after the other. */
+			await page.waitForFunction(() => document.querySelectorAll("canvas.chart").length === 3 && document.querySelectorAll(".charts .legend-item").length >= 3);
 			check((await text(page, ".charts")).includes("cache_insert"), "no legend");
 			await page.hover("canvas.chart >> nth=0");
 			await page.waitForSelector(".tip");
