@@ -13,91 +13,50 @@
 #include "cli/attach_agent.h"
 #include "cli/attach_name.h"
 #include "cli/background.h"
-#include "cli/bounds.h"
 #include "cli/commands.h"
+#include "cli/record_options.h"
 #include "cli/run_lines.h"
-#include "cli/run_serve.h"
-#include "cli/sampling.h"
 #include "collector/collector.h"
 #include "inject/inject.h"
-#include "inject/plan_hook.h"
-#include "wire/wire.h"
 
 enum {
 	OPT_PID = 1,
-	OPT_OUTPUT,
-	OPT_FORCE,
-	OPT_QUIET,
-	OPT_TIME_LIMIT,
-	OPT_MAX_FILE_SIZE,
-	OPT_DEPTH,
-	OPT_FREE_STACKS,
-	OPT_NO_ADDRESSES,
-	OPT_NO_SYMBOLS,
-	OPT_EMBED_SOURCE,
-	OPT_SERVE,
-	OPT_LISTEN,
-	OPT_METRICS,
-	OPT_PUSH,
-	OPT_PUSH_INTERVAL,
-	OPT_DAEMON,
-	OPT_LOG,
-	OPT_HOOK,
 	OPT_DRY_RUN,
-	OPT_SAMPLE,
-	OPT_MAX_OVERHEAD,
-	OPT_ON_OVERLOAD,
-	OPT_OVERLOAD_SHARE,
-	OPT_SEED,
-	OPT_HELP,
 };
 
 static const struct args_option options[] = {
 	{OPT_PID, 'p', "pid", "PID", "the process, as heaptrack names it"},
-	{OPT_OUTPUT, 'o', "output", "FILE",
+	{RECORD_OUTPUT, 'o', "output", "FILE",
 	 "where the trace goes: a file, or a folder; %p pid, %n program, %h host, %t time"},
-	{OPT_FORCE, 'f', "force", NULL, "overwrite FILE if it exists (else a number is added)"},
-	{OPT_QUIET, 'q', "quiet", NULL, "say nothing unless something is wrong"},
-	{OPT_TIME_LIMIT, 't', "time-limit", "TIME", "leave after 30s, 5m, 2h"},
-	{OPT_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
+	{RECORD_FORCE, 'f', "force", NULL, "overwrite FILE if it exists (else a number is added)"},
+	{RECORD_QUIET, 'q', "quiet", NULL, "say nothing unless something is wrong"},
+	{RECORD_TIME_LIMIT, 't', "time-limit", "TIME", "leave after 30s, 5m, 2h"},
+	{RECORD_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
 	 "store no more events when the file has 500M, 2G; figures go on"},
-	BOUNDS_OPTIONS,
-	{OPT_SAMPLE, 0, "sample", "[BYTES]", SAMPLING_HELP},
-	{OPT_MAX_OVERHEAD, 0, "max-overhead", "SHARE", SAMPLING_OVERHEAD_HELP},
-	{OPT_ON_OVERLOAD, 0, "on-overload", "WHAT", SAMPLING_OVERLOAD_HELP},
-	{OPT_OVERLOAD_SHARE, 0, "overload-share", "SHARE", SAMPLING_SHARE_HELP},
-	{OPT_SEED, 0, "seed", "N", NULL},
-	{OPT_DEPTH, 0, "depth", "N", "frames kept of each stack (default and most: 1024)"},
-	{OPT_FREE_STACKS, 0, "free-stacks", NULL, "also record where blocks are freed"},
-	{OPT_NO_ADDRESSES, 0, "no-addresses", NULL, "leave the blocks' addresses out of the file"},
-	{OPT_NO_SYMBOLS, 0, "no-symbols", NULL, "leave the functions' names out of the file"},
-	{OPT_EMBED_SOURCE, 0, "embed-source", NULL,
-	 "put the text of the source lines that allocate into the file, too"},
-	{OPT_SERVE, 0, "serve", NULL,
+	RECORD_OPTIONS,
+	{RECORD_SERVE, 0, "serve", NULL,
 	 "show the page of the recording while it runs, and after, until Ctrl-C"},
-	{OPT_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
-	{OPT_METRICS, 0, "metrics", "ADDRESS:PORT",
+	{RECORD_LISTEN, 0, "listen", "ADDRESS:PORT", "where the page listens (see 'help serve')"},
+	{RECORD_METRICS, 0, "metrics", "ADDRESS:PORT",
 	 "figures for Prometheus at http://ADDRESS:PORT/metrics meanwhile"},
-	{OPT_PUSH, 0, "push", "URL", "send a profile (pprof) to URL again and again meanwhile"},
-	{OPT_PUSH_INTERVAL, 0, "push-interval", "TIME", "how often; 60s if not given"},
-	{OPT_DAEMON, 0, "daemon", NULL, "go on in the background once it is recorded"},
-	{OPT_LOG, 0, "log", "FILE", "with --daemon: what tidemark prints"},
-	{OPT_HOOK, 0, "hook", "FUNCTIONS",
+	{RECORD_PUSH, 0, "push", "URL", "send a profile (pprof) to URL again and again meanwhile"},
+	{RECORD_PUSH_INTERVAL, 0, "push-interval", "TIME", "how often; 60s if not given"},
+	{RECORD_DAEMON, 0, "daemon", NULL, "go on in the background once it is recorded"},
+	{RECORD_LOG, 0, "log", "FILE", "with --daemon: what tidemark prints"},
+	{RECORD_HOOK, 0, "hook", "FUNCTIONS",
 	 "also record an allocator of the program's own (see 'help run'); may be repeated"},
 	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would be done, and do nothing"},
-	{OPT_HELP, 'h', "help", NULL, "print this help"},
+	{RECORD_HELP, 'h', "help", NULL, "print this help"},
 };
 
 enum { OPTION_COUNT = sizeof options / sizeof options[0], USAGE = 2, FAILED = 1 };
 
 struct request {
-	struct collector_options run;
-	struct run_servers servers;
+	struct record_options record;
 	struct background background;
-	const char *whom, *log;
+	const char *whom;
 	const struct inject *inject;
-	struct plan_hooks hooks;
-	bool quiet, daemon, help, dry_run;
+	bool dry_run;
 };
 
 static void print_help(void)
@@ -115,70 +74,8 @@ static void print_help(void)
 	args_print_options(options, OPTION_COUNT);
 }
 
-static bool complain(const struct tm_error *err)
+static bool take_option(struct request *request, const struct args *args, int id, const char *value)
 {
-	fprintf(stderr, "tidemark attach: %s\n", err->text);
-	return false;
-}
-
-static bool take_value(struct request *request, struct args *args, int id, const char *value)
-{
-	struct collector_options *run = &request->run;
-	struct tm_error err = {0};
-	uint64_t number = 0;
-	switch (id) {
-	case OPT_PID:
-		request->whom = value;
-		return true;
-	case OPT_OUTPUT:
-		run->output = value;
-		return true;
-	case OPT_TIME_LIMIT:
-		return units_parse_duration(value, &run->time_limit_ns, &err) ? complain(&err)
-									      : true;
-	case OPT_MAX_FILE_SIZE:
-		return units_parse_bytes(value, &run->max_file_bytes, &err) ? complain(&err) : true;
-	case OPT_DEPTH:
-		if (!args_number(args, "depth", value, WIRE_DEPTH_MAX, &number))
-			return false;
-		run->depth = (uint32_t)number;
-		return true;
-	case OPT_SAMPLE:
-		return sampling_interval(args, value, &run->sample_log2);
-	case OPT_MAX_OVERHEAD:
-		return sampling_overhead(args, value, run);
-	case OPT_ON_OVERLOAD:
-		return sampling_overload(args, value, run);
-	case OPT_OVERLOAD_SHARE:
-		return sampling_share(args, "overload-share", value, &run->overload_share);
-	case OPT_SEED:
-		return args_number(args, "seed", value, UINT64_MAX, &run->sample_seed);
-	case OPT_HOOK:
-		return plan_hooks_add(&request->hooks, value, &err) ? complain(&err) : true;
-	case OPT_LISTEN:
-		request->servers.page.wanted = true;
-		request->servers.page.listen = value;
-		return true;
-	case OPT_METRICS:
-		run_servers_metrics(&request->servers, value);
-		return true;
-	case OPT_PUSH:
-		run_servers_push(&request->servers, value);
-		return true;
-	case OPT_PUSH_INTERVAL:
-		request->servers.metrics.push_interval = value;
-		return true;
-	case OPT_LOG:
-		request->log = value;
-		return true;
-	default:
-		return bounds_take(&run->bounds, args, id, value);
-	}
-}
-
-static bool take_option(struct request *request, struct args *args, int id, const char *value)
-{
-	struct collector_options *run = &request->run;
 	switch (id) {
 	case ARGS_WORD:
 		if (request->whom) {
@@ -187,41 +84,16 @@ static bool take_option(struct request *request, struct args *args, int id, cons
 			return false;
 		}
 		request->whom = value;
-		break;
-	case OPT_FORCE:
-		run->force = true;
-		break;
-	case OPT_QUIET:
-		request->quiet = true;
-		break;
-	case OPT_FREE_STACKS:
-		run->free_stacks = true;
-		break;
-	case OPT_NO_ADDRESSES:
-		run->no_addresses = true;
-		break;
-	case OPT_NO_SYMBOLS:
-		run->no_symbols = true;
-		break;
-	case OPT_EMBED_SOURCE:
-		run->embed_source = true;
-		break;
-	case OPT_SERVE:
-		request->servers.page.wanted = true;
-		break;
-	case OPT_DAEMON:
-		request->daemon = true;
-		break;
+		return true;
+	case OPT_PID:
+		request->whom = value;
+		return true;
 	case OPT_DRY_RUN:
 		request->dry_run = true;
-		break;
-	case OPT_HELP:
-		request->help = true;
-		break;
+		return true;
 	default:
-		return take_value(request, args, id, value);
+		return record_options_take(&request->record, args, id, value);
 	}
-	return true;
 }
 
 static bool parse(struct request *request, int argc, char **argv)
@@ -232,18 +104,12 @@ static bool parse(struct request *request, int argc, char **argv)
 	while ((id = args_next(&args, &value)) != ARGS_END)
 		if (id == ARGS_ERROR || !take_option(request, &args, id, value))
 			return false;
-	if (!request->help && !request->whom) {
+	if (!request->record.help && !request->whom) {
 		fputs("tidemark attach: no process was named. Type 'tidemark help attach'.\n",
 		      stderr);
 		return false;
 	}
-	if (!request->help && request->log && !request->daemon) {
-		fputs("tidemark attach: '--log' is for --daemon: else redirect the output.\n",
-		      stderr);
-		return false;
-	}
-	return request->help || (bounds_check(&request->run.bounds, "attach") &&
-				 run_servers_check(&request->servers, "attach"));
+	return request->record.help || record_options_check(&request->record, "attach");
 }
 
 /* ---- what it says ---- */
@@ -266,15 +132,15 @@ static int fail(struct request *request, const struct tm_error *err)
 static void go_on(struct request *request, const char *path, const char *how_it_ends)
 {
 	FILE *front = request->background.front;
-	if (!request->quiet)
+	if (!request->record.quiet)
 		run_lines_begin(front, path);
-	run_servers_start(&request->servers, path, request->quiet, front);
-	if (request->daemon && !request->quiet)
+	run_servers_start(&request->record.servers, path, request->record.quiet, front);
+	if (request->record.daemon && !request->record.quiet)
 		fprintf(front,
 			"tidemark: recorded in the background by tidemark %d; 'tidemark detach %d' "
 			"ends it\n",
-			(int)getpid(), (int)request->run.pid);
-	else if (!request->servers.page.wanted && !request->quiet)
+			(int)getpid(), (int)request->record.run.pid);
+	else if (!request->record.servers.page.wanted && !request->record.quiet)
 		fputs(how_it_ends, front);
 	background_leave(&request->background, 0);
 }
@@ -284,7 +150,7 @@ static void on_start(void *ctx, const char *path)
 	struct request *request = ctx;
 	const struct inject_facts *facts = inject_facts(request->inject);
 	struct text text = {0};
-	if (!request->quiet) {
+	if (!request->record.quiet) {
 		text_print(&text,
 			   "tidemark: attached to process %d; its %zu thread%s stood still for "
 			   "%s\n",
@@ -338,10 +204,10 @@ static int describe(const struct inject *inject)
 static void on_woken(void *ctx, const char *path)
 {
 	struct request *request = ctx;
-	if (!request->quiet)
+	if (!request->record.quiet)
 		fprintf(request->background.front,
 			"tidemark: process %d is recorded from its next allocation on\n",
-			(int)request->run.pid);
+			(int)request->record.run.pid);
 	go_on(request, path, "tidemark: Ctrl-C ends the recording; the process goes on\n");
 }
 
@@ -353,19 +219,21 @@ static int wake(struct request *request)
 		printf("Process %d has an agent that sleeps: it would be woken. Nothing would "
 		       "stand "
 		       "still. Nothing was done.\n",
-		       (int)request->run.pid);
+		       (int)request->record.run.pid);
 		return 0;
 	}
-	if (request->daemon && background_enter(&request->background, request->log, &err))
+	if (request->record.daemon &&
+	    background_enter(&request->background, request->record.log, &err))
 		return fail(request, &err);
-	request->run.started = on_woken;
-	request->run.ctx = request;
-	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
-	if (collector_wake(&request->run, &result, &err))
+	request->record.run.started = on_woken;
+	request->record.run.ctx = request;
+	request->record.run.naming =
+		request->record.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
+	if (collector_wake(&request->record.run, &result, &err))
 		return fail(request, &err);
-	run_lines_end(&result, request->quiet);
+	run_lines_end(&result, request->record.quiet);
 	collector_result_done(&result);
-	run_servers_wait(&request->servers);
+	run_servers_wait(&request->record.servers);
 	return 0;
 }
 
@@ -374,23 +242,24 @@ static int record(struct request *request, struct inject *inject)
 	struct collector_result result;
 	struct tm_error err = {0};
 	request->inject = inject;
-	request->run.started = on_start;
-	request->run.ctx = request;
-	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
-	int error = collector_attach(&request->run, inject, &result, &err);
+	request->record.run.started = on_start;
+	request->record.run.ctx = request;
+	request->record.run.naming =
+		request->record.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
+	int error = collector_attach(&request->record.run, inject, &result, &err);
 	const struct inject_facts *facts = inject_facts(inject);
 	if (error)
 		return fail(request, &err);
-	if (!request->quiet && facts->leave_pause_ns) {
+	if (!request->record.quiet && facts->leave_pause_ns) {
 		struct text text = {0};
 		text_print(&text,
 			   "tidemark: left process %d as it was; its threads stood still for %s\n",
 			   (int)facts->pid, units_duration(facts->leave_pause_ns).text);
 		say(stderr, &text);
 	}
-	run_lines_end(&result, request->quiet);
+	run_lines_end(&result, request->record.quiet);
 	collector_result_done(&result);
-	run_servers_wait(&request->servers);
+	run_servers_wait(&request->record.servers);
 	return 0;
 }
 
@@ -403,13 +272,13 @@ int cmd_attach(int argc, char **argv)
 	pid_t pid = 0;
 	if (!parse(&request, argc, argv))
 		return USAGE;
-	if (request.help) {
+	if (request.record.help) {
 		print_help();
 		return 0;
 	}
 	if (!attach_name_find("attach", request.whom, &pid))
 		return FAILED;
-	request.run.pid = pid;
+	request.record.run.pid = pid;
 	switch (attach_agent_of(pid)) {
 	case ATTACH_AGENT_RECORDS:
 		fprintf(stderr,
@@ -422,16 +291,17 @@ int cmd_attach(int argc, char **argv)
 	case ATTACH_AGENT_NONE:
 		break;
 	}
-	struct inject_options how = {.pid = pid, .agent_path = agent_path, .hooks = &request.hooks};
+	struct inject_options how = {
+		.pid = pid, .agent_path = agent_path, .hooks = &request.record.hooks};
 	/* Before it is opened: whoever goes in must be the one who stays. */
-	if (request.daemon && !request.dry_run &&
-	    background_enter(&request.background, request.log, &err))
+	if (request.record.daemon && !request.dry_run &&
+	    background_enter(&request.background, request.record.log, &err))
 		return fail(&request, &err);
 	if (!agent_path_find(agent_path, &err) || inject_open(&how, &inject, &err))
 		return fail(&request, &err);
-	request.run.agent_path = agent_path;
+	request.record.run.agent_path = agent_path;
 	int status = request.dry_run ? describe(inject) : record(&request, inject);
 	inject_close(inject);
-	plan_hooks_done(&request.hooks);
+	plan_hooks_done(&request.record.hooks);
 	return status;
 }

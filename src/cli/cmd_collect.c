@@ -43,7 +43,7 @@ static void close_others(int keep)
 static void on_start(void *ctx, const char *path)
 {
 	struct follower *follower = ctx;
-	if (!follower->options.quiet)
+	if (!follower->options.record.quiet)
 		run_lines_begin(stderr, path);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null >= 0)
@@ -61,8 +61,8 @@ static int number_of(const char *name)
 
 int cmd_collect(int argc, char **argv)
 {
-	struct follower follower = {.options.run.on_usr1 = COLLECTOR_USR1_TOGGLE};
-	struct collector_options *run = &follower.options.run;
+	struct follower follower = {.options.record.run.on_usr1 = COLLECTOR_USR1_TOGGLE};
+	struct collector_options *run = &follower.options.record.run;
 	struct collector_result result;
 	struct tm_error err = {0};
 	(void)argv;
@@ -79,7 +79,7 @@ int cmd_collect(int argc, char **argv)
 	fcntl(follower.ready_fd, F_SETFD, FD_CLOEXEC);
 	setsid();
 	if (!run_options_from_environment(&follower.options, "collect") ||
-	    !run_options_check(&follower.options))
+	    !bounds_check(&run->bounds, "run"))
 		return USAGE;
 	run->started = on_start;
 	run->ctx = &follower;

@@ -26,7 +26,7 @@ static int complain(struct running *running, const struct tm_error *err, int sta
 static void on_start(void *ctx, const char *path)
 {
 	struct running *running = ctx;
-	struct run_options *request = &running->request;
+	struct record_options *request = &running->request.record;
 	if (!request->quiet)
 		run_lines_begin(running->background.front, path);
 	run_servers_start(&request->servers, path, request->quiet, running->background.front);
@@ -35,7 +35,7 @@ static void on_start(void *ctx, const char *path)
 static void on_running(void *ctx, pid_t pid)
 {
 	struct running *running = ctx;
-	if (running->request.daemon && !running->request.quiet)
+	if (running->request.record.daemon && !running->request.record.quiet)
 		fprintf(running->background.front,
 			"tidemark: process %d runs in the background, recorded by tidemark %d; "
 			"'tidemark ctl %d status' says how it goes\n",
@@ -45,7 +45,7 @@ static void on_running(void *ctx, pid_t pid)
 
 static int record(struct running *running)
 {
-	struct run_options *request = &running->request;
+	struct record_options *request = &running->request.record;
 	struct collector_result result;
 	struct tm_error err = {0};
 	request->run.started = on_start;
@@ -71,16 +71,17 @@ int cmd_run(int argc, char **argv)
 	if (!run_options_from_environment(request, "run") ||
 	    !run_options_parse(request, argc, argv))
 		return USAGE;
-	if (request->help) {
+	if (request->record.help) {
 		run_options_help();
 		return 0;
 	}
 	if (!agent_path_find(agent_path, &err))
 		return complain(&running, &err, FAILED);
-	request->run.agent_path = agent_path;
+	request->record.run.agent_path = agent_path;
 	if (request->dormant)
-		return complain(&running, &err, collector_sleep(&request->run, &err));
-	if (request->daemon && background_enter(&running.background, request->log, &err))
+		return complain(&running, &err, collector_sleep(&request->record.run, &err));
+	if (request->record.daemon &&
+	    background_enter(&running.background, request->record.log, &err))
 		return complain(&running, &err, FAILED);
 	return record(&running);
 }
