@@ -292,18 +292,28 @@ def attached(t, program, name, *options):
     return process
 
 
-@case("dormant/wake", "recording a program later, without the right to trace it, and leaving it")
-def wake(t):
+def bare_descriptors(t):
     bare = Program(t, [t.target("obey")])
     with bare:
         wanted = sorted(os.listdir(f"/proc/{bare.process.pid}/fd"))
         bare.end()
+    return wanted
+
+
+def nothing_more(t, pid, descriptors):
+    """The program has these descriptors and one thread, as without us."""
+    t.equal("descriptors", sorted(os.listdir(f"/proc/{pid}/fd")), descriptors)
+    t.equal("threads", len(os.listdir(f"/proc/{pid}/task")), 1)
+
+
+@case("dormant/wake", "recording a program later, without the right to trace it, and leaving it")
+def wake(t):
+    wanted = bare_descriptors(t)
     program = asleep(t)
     with program:
         pid = program.process.pid
         program.say("early 100 10")
-        t.equal("descriptors", sorted(os.listdir(f"/proc/{pid}/fd")), wanted)
-        t.equal("threads", len(os.listdir(f"/proc/{pid}/task")), 1)
+        nothing_more(t, pid, wanted)
         t.equal("mode of its page", page_of(pid).stat().st_mode & 0o777, 0o600)
         t.equal("no session", row_of(t, pid), None)
         listed = json.loads(t.tool("list", "--json").out)["processes"]
@@ -416,16 +426,12 @@ def wake_rotate(t):
 
 @case("self/start", "a program that records itself, and cannot notice")
 def self_start(t):
-    bare = Program(t, [t.target("obey")])
-    with bare:
-        wanted = sorted(os.listdir(f"/proc/{bare.process.pid}/fd"))
-        bare.end()
+    wanted = bare_descriptors(t)
     program = by_itself(t)
     with program:
         pid = program.process.pid
         program.say("early 100 10")
-        t.equal("descriptors", sorted(os.listdir(f"/proc/{pid}/fd")), wanted)
-        t.equal("threads", len(os.listdir(f"/proc/{pid}/task")), 1)
+        nothing_more(t, pid, wanted)
         t.equal("nothing to wait for", program.say("children").strip(), "children none")
         t.equal("SIGUSR1", program.say("usr1").strip(), "default")
         row = row_of(t, pid)

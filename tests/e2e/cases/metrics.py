@@ -69,16 +69,25 @@ def trace(t):
     t.expect(len(found["tidemark_site_live_bytes"]) <= 10, "more than ten sites")
 
 
+def steady(t):
+    return [t.tidemark, "run", "-o", t.trace, "--metrics", "127.0.0.1:0", "--",
+            t.target("steady"), "1"]
+
+
+def address_of(watch):
+    """Where the figures are, once the program is ready."""
+    error = watch.process.stderr.fileno()
+    watch.wait_for("figures for Prometheus at ", error)
+    address = watch.read_until("\n", error)
+    watch.text = ""
+    watch.wait_for("ready")
+    return address
+
+
 @case("metrics/run", "a recording that goes on cannot be watched by Prometheus")
 def run(t):
-    command = [t.tidemark, "run", "-o", t.trace, "--metrics", "127.0.0.1:0", "--",
-               t.target("steady"), "1"]
-    with Watch(t.start(command), t.seconds) as watch:
-        error = watch.process.stderr.fileno()
-        watch.wait_for("figures for Prometheus at ", error)
-        address = watch.read_until("\n", error)
-        watch.text = ""
-        watch.wait_for("ready")
+    with Watch(t.start(steady(t)), t.seconds) as watch:
+        address = address_of(watch)
 
         def ask():
             with urllib.request.urlopen(address, timeout=t.seconds) as answer:
@@ -161,14 +170,8 @@ class Prometheus:
 @case("metrics/prometheus", "Debian's Prometheus cannot scrape what is being recorded")
 def prometheus(t):
     t.need_tool("prometheus")
-    command = [t.tidemark, "run", "-o", t.trace, "--metrics", "127.0.0.1:0", "--",
-               t.target("steady"), "1"]
-    with Watch(t.start(command), t.seconds) as watch:
-        error = watch.process.stderr.fileno()
-        watch.wait_for("figures for Prometheus at ", error)
-        address = watch.read_until("\n", error)
-        watch.text = ""
-        watch.wait_for("ready")
+    with Watch(t.start(steady(t)), t.seconds) as watch:
+        address = address_of(watch)
         with Prometheus(t, address) as server:
             watch.poll(lambda: [one for _, one in server.ask("up") if one == 1], "the target up")
             kept = sum(range(1001))
