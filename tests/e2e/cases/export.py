@@ -408,16 +408,28 @@ def firefox_profiler(t, path):
                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                      stderr=subprocess.DEVNULL)
 
+    def listens():
+        """It writes this file last. Who asks before that makes it lose its socket for good."""
+        try:
+            return json.loads((t.folder / "s/own.json").read_text())
+        except (OSError, ValueError):
+            return None
+
     def ask(*words):
         """It answers once it has loaded the file; it ends if it cannot."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while True:
-            said = run_program([node, str(tool), *words, "--json", "--session", "own"],
-                               t.environment(env), t.folder, 60)
-            if said.status == 0:
-                return json.loads(said.out)
+            if listens():
+                said = run_program([node, str(tool), *words, "--json", "--session", "own"],
+                                   t.environment(env), t.folder, 60)
+                if said.status == 0:
+                    return json.loads(said.out)
+            else:
+                said = None
+                time.sleep(0.01)
             t.need(server.poll() is None and time.monotonic() < end,
-                   f"the Firefox Profiler refuses the file: {said.out} {said.err}")
+                   "the Firefox Profiler refuses the file: "
+                   + (f"{said.out} {said.err}" if said else f"it ended with {server.poll()}"))
 
     try:
         yield ask
