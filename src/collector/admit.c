@@ -252,6 +252,7 @@ struct image {
 	pid_t parent;
 	bool forked;          /* no new program: a child of one that is recorded */
 	bool woken;           /* it runs already */
+	unsigned sample_log2; /* of the interval to sample by; 0: all blocks are recorded */
 	uint64_t glue;        /* of its agent; 0: all is patched */
 	const char *unhooked; /* what could not be; NULL nothing */
 };
@@ -262,7 +263,20 @@ static struct section *section_of(struct session *session, pid_t pid)
 	return process ? recording_section(process->recording) : NULL;
 }
 
-struct shm_options admit_memory(const struct session *session)
+/* How the image before it, or its parent, is recorded now: that may have changed since the start.
+ */
+static unsigned present_interval(struct session *session, const struct session_process *process,
+				 pid_t parent)
+{
+	const struct session_process *model = process ? process : find_process(session, parent);
+	const struct section *section = model ? recording_section(model->recording) : NULL;
+	if (!section || section_state(section) == WIRE_OFF)
+		return session->options->sample_log2;
+	uint64_t bytes = section_sample_bytes(section);
+	return bytes ? 63 - (unsigned)__builtin_clzll(bytes) : 0;
+}
+
+struct shm_options admit_memory(const struct session *session, unsigned sample_log2)
 {
 	const struct collector_options *options = session->options;
 	uint32_t flags = (options->free_stacks ? WIRE_OPT_FREE_STACKS : 0) |
@@ -273,12 +287,12 @@ struct shm_options admit_memory(const struct session *session)
 	/* The pool of a process that is attached to may be there already, with its size. */
 	uint64_t most = options->bounds.max_memory_bytes;
 	bool small = most && most < POOL_SMALL_BELOW && !options->pid;
-	enum wire_state state = options->sample_log2 ? WIRE_SAMPLED : WIRE_RECORD;
+	enum wire_state state = sample_log2 ? WIRE_SAMPLED : WIRE_RECORD;
 	return (struct shm_options){.depth = options->depth,
 				    .chunk_count = small ? POOL_SMALL_CHUNKS : 0,
 				    .options = flags,
 				    .state = session->recording_now ? state : WIRE_IDLE,
-				    .sampling = options->sample_log2,
+				    .sampling = sample_log2,
 				    .sample_seed = options->sample_seed};
 }
 
@@ -307,7 +321,7 @@ section_facts(struct session *session, struct session_process *process, const st
 		.naming_ctx = options->ctx,
 		.helper = session->namer.pid,
 		.max_memory_bytes = options->bounds.max_memory_bytes,
-		.sample_log2 = options->sample_log2,
+		.sample_log2 = image->sample_log2,
 		.max_overhead = options->max_overhead,
 		.overload_share = options->overload_share,
 		.unhooked = image->unhooked,
@@ -372,7 +386,8 @@ static int begin_piece(struct session *session, struct session_process *process,
 		       struct recording *recording, struct tm_error *err)
 {
 	struct section *before = recording_section(process->recording), *next = NULL;
-	struct image image = {.parent = procfs_parent(process->pid)};
+	struct image image = {.parent = procfs_parent(process->pid),
+			      .sample_log2 = session->options->sample_log2};
 	struct section_options facts = section_facts(session, process, &image);
 	int error = section_new_piece(&facts, before, &next, err);
 	free_facts(&facts);
@@ -426,7 +441,7 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 static int make_memory(const struct session *session, pid_t pid, const struct image *image,
 		       struct patching *patching, struct shm *ret_shm, struct tm_error *err)
 {
-	struct shm_options memory = admit_memory(session);
+	struct shm_options memory = admit_memory(session, image->sample_log2);
 	/* It has its parent's blocks, which its filter does not yet know. */
 	if (image->forked && memory.state == WIRE_SAMPLED)
 		memory.state = WIRE_SAMPLED_ALL;
@@ -473,6 +488,7 @@ int admit_entered(struct session *session, pid_t pid, struct shm *shm, const cha
 {
 	const struct image image = {.parent = procfs_parent(pid),
 				    .woken = true,
+				    .sample_log2 = session->options->sample_log2,
 				    .unhooked = *unhooked ? unhooked : NULL};
 	struct session_process *process = add_process(session, pid);
 	if (!process) {
@@ -523,6 +539,7 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 			      .forked = peer->hello.forked == WIRE_HELLO_FORKED,
 			      .woken = peer->hello.forked == WIRE_HELLO_WOKEN,
 			      .glue = peer->hello.glue};
+	image.sample_log2 = present_interval(session, process, image.parent);
 	/* It had switched itself off, and begins anew. */
 	if (process && image.woken) {
 		command_stop(process, "Recording ended, and began again in another file.");

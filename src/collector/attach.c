@@ -36,7 +36,8 @@ struct attached {
 static int fill_memory(void *ctx, const char *path, struct tm_error *err)
 {
 	struct attached *attached = ctx;
-	struct shm_options memory = admit_memory(&attached->session);
+	struct shm_options memory =
+		admit_memory(&attached->session, attached->session.options->sample_log2);
 	int error = shm_open_at(&attached->shm, &memory, path, err);
 	shm_close_fd(&attached->shm);
 	return error;

@@ -211,10 +211,22 @@ struct inherit_set *inherit_box_take(struct inherit_box *box, uint32_t pid)
 
 void inherit_set_sums(const struct inherit_set *set, uint64_t *ret_blocks, uint64_t *ret_bytes)
 {
-	*ret_blocks = set->block_count;
-	*ret_bytes = 0;
-	for (size_t i = 0; i < set->block_count; i++)
-		*ret_bytes += trace_weigh(set->blocks[i].size_bytes, i).bytes;
+	*ret_blocks = *ret_bytes = 0;
+	for (size_t i = 0; i < set->block_count; i++) {
+		struct trace_weight weight = trace_weigh(set->blocks[i].size_bytes, i);
+		*ret_blocks += weight.count;
+		*ret_bytes += weight.bytes;
+	}
+}
+
+uint64_t inherit_set_interval(const struct inherit_set *set)
+{
+	unsigned most = 0;
+	for (size_t i = 0; i < set->block_count; i++) {
+		unsigned log2 = trace_word_interval_log2(set->blocks[i].size_bytes);
+		most = log2 > most ? log2 : most;
+	}
+	return most ? 1ull << most : 0;
 }
 
 void inherit_apply(const struct inherit_set *set, struct feed *feed, uint32_t tid)

@@ -28,6 +28,8 @@ struct inherit_set *inherit_box_take(struct inherit_box *box, uint32_t pid);
 
 /* How many blocks it has, and their bytes. */
 void inherit_set_sums(const struct inherit_set *set, uint64_t *ret_blocks, uint64_t *ret_bytes);
+/* The largest interval that one of them was sampled by; 0: none was. */
+uint64_t inherit_set_interval(const struct inherit_set *set);
 /* The child's feed begins with the copy. Before its first event. */
 void inherit_apply(const struct inherit_set *set, struct feed *feed, uint32_t tid);
 struct inherit_set *inherit_set_free(struct inherit_set *set);

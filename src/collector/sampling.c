@@ -15,7 +15,6 @@
 
 #include <linux/membarrier.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +30,7 @@ enum {
 #define LOOK_NS      1000000000ull
 #define LOST_TELL_NS (10 * LOOK_NS)
 #define CPU_MIN_NS   50000000ull
+#define WAIT_MIN_NS  20000000.0 /* in a look: below, a share of little says nothing */
 
 static bool is_sampled(const struct section *section)
 {
@@ -47,14 +47,29 @@ uint64_t section_sample_bytes(const struct section *section)
 	return waits ? 1ull << section->options.sample_log2 : 0;
 }
 
+enum { MODE_TEXT = 200 };
+
+static void put_mode(char text[MODE_TEXT], uint64_t interval, const char *why)
+{
+	int used = interval
+			   ? snprintf(text, MODE_TEXT, "sampled %llu", (unsigned long long)interval)
+			   : snprintf(text, MODE_TEXT, "exact");
+	if (*why)
+		snprintf(text + used, MODE_TEXT - (size_t)used, " (%s)", why);
+}
+
+void section_tell_begin(struct section *section, uint64_t now)
+{
+	char text[MODE_TEXT];
+	put_mode(text, now, "after blocks that were sampled before");
+	feed_moment(&section->feed,
+		    &(struct trace_moment){.kind = TRACE_MOMENT_MODE, .text = text});
+}
+
 static void tell_mode(struct section *section, unsigned interval_log2, const char *why)
 {
-	char text[200] = "exact";
-	if (interval_log2)
-		snprintf(text, sizeof text, "sampled %llu", 1ull << interval_log2);
-	size_t used = strlen(text);
-	if (*why)
-		snprintf(text + used, sizeof text - used, " (%s)", why);
+	char text[MODE_TEXT];
+	put_mode(text, interval_log2 ? 1ull << interval_log2 : 0, why);
 	/* Without room for the note the switch is what counts. */
 	if (section_add_moment(section, TRACE_MOMENT_MODE, text))
 		section_wake(section);
@@ -77,7 +92,7 @@ static void settle_threads(void)
 		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 }
 
-bool section_switch_sampled(struct section *section, enum wire_state state)
+static bool switch_sampled(struct section *section, enum wire_state state)
 {
 	struct wire_control *control = section->control;
 	uint32_t sampling = atomic_load(&control->sampling) & WIRE_SAMPLING_LOG2;
@@ -95,22 +110,41 @@ bool section_switch_sampled(struct section *section, enum wire_state state)
 	return true;
 }
 
-void section_set_sampling(struct section *section, unsigned interval_log2, const char *why)
+bool section_switch_sampled(struct section *section, enum wire_state state)
+{
+	pthread_mutex_lock(&section->mode_lock);
+	bool done = switch_sampled(section, state);
+	pthread_mutex_unlock(&section->mode_lock);
+	return done;
+}
+
+/* False: nothing is recorded. */
+static bool set_interval(struct section *section, unsigned interval_log2)
 {
 	struct wire_control *control = section->control;
 	enum wire_state now = (enum wire_state)atomic_load(&control->state);
 	bool paused = section_state(section) == WIRE_PAUSED;
 	if (now == WIRE_OFF || now == WIRE_IDLE)
-		return;
+		return false;
 	if (!interval_log2) {
 		set_words(control, 0, paused ? WIRE_PAUSED : WIRE_RECORD);
-	} else {
-		uint32_t sampling = interval_log2 | (paused ? WIRE_SAMPLING_PAUSED : 0);
-		atomic_store(&section->feed.sampled.on, true);
-		set_words(control, sampling, is_sampled(section) ? now : WIRE_SAMPLED_ALL);
-		settle_threads();
+		return true;
 	}
-	tell_mode(section, interval_log2, why);
+	uint32_t sampling = interval_log2 | (paused ? WIRE_SAMPLING_PAUSED : 0);
+	atomic_store(&section->feed.sampled.on, true);
+	set_words(control, sampling, is_sampled(section) ? now : WIRE_SAMPLED_ALL);
+	return true;
+}
+
+void section_set_sampling(struct section *section, unsigned interval_log2, const char *why)
+{
+	pthread_mutex_lock(&section->mode_lock);
+	bool done = set_interval(section, interval_log2);
+	pthread_mutex_unlock(&section->mode_lock);
+	if (done && interval_log2)
+		settle_threads();
+	if (done)
+		tell_mode(section, interval_log2, why);
 }
 
 void section_fill_filter(struct section *section)
@@ -126,9 +160,11 @@ void section_fill_filter(struct section *section)
 	feed_flush(&section->feed, true);
 	if (sampled_fill(section->feed.model, &section->shm.map, section->inherited))
 		return;
+	pthread_mutex_lock(&section->mode_lock);
 	/* Unless it was switched meanwhile. */
 	if (atomic_compare_exchange_strong(&control->state, &all, WIRE_SAMPLED))
 		atomic_store(&control->gate, atomic_load(&control->sampling));
+	pthread_mutex_unlock(&section->mode_lock);
 }
 
 /* ---- cost ---- */
@@ -178,16 +214,19 @@ static void look_at_overhead(struct section *section, const struct section_pace 
 	section_set_sampling(section, log2, why);
 }
 
+/* Of the time in which its threads ran or would have run, had they not waited for us. */
 static void look_at_waiting(struct section *section, const struct section_pace *was,
 			    const struct section_pace *now)
 {
 	double allowed = section->options.overload_share;
-	uint64_t waited_ns = now->counters.waited_ns - was->counters.waited_ns;
-	double share = (double)waited_ns / (double)(now->looked_ns - was->looked_ns);
-	if (!allowed || is_sampled(section) || share <= allowed)
+	double waited_ns = (double)(now->counters.waited_ns - was->counters.waited_ns);
+	double ran_ns = (double)(now->target_cpu_ns - was->target_cpu_ns);
+	double share = waited_ns > 0 ? waited_ns / (waited_ns + ran_ns) : 0;
+	if (!allowed || is_sampled(section) || waited_ns < WAIT_MIN_NS || share <= allowed)
 		return;
 	char why[100];
-	snprintf(why, sizeof why, "the program waited %.0f %% of its time, and may wait %.0f %%",
+	snprintf(why, sizeof why,
+		 "its threads waited %.0f %% of their time for us, and may wait %.0f %%",
 		 share * 100, allowed * 100);
 	section_set_sampling(section, OVERLOAD_LOG2, why);
 }

@@ -40,6 +40,7 @@ static int fill_texts(struct section *section, const struct section_options *opt
 	section->options.command = section->command;
 	section->start_unix_ns = clock_wall_ns();
 	pthread_mutex_init(&section->lock, NULL);
+	pthread_mutex_init(&section->mode_lock, NULL);
 	pthread_condattr_t steady; /* a wait must not depend on somebody's setting of the clock */
 	pthread_condattr_init(&steady);
 	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
@@ -70,7 +71,11 @@ static int fill(struct section *section, const struct section_options *options,
 		feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier, err);
 	if (error)
 		return error;
-	atomic_store(&section->feed.sampled.on, options->sample_log2 != 0);
+	/* What a parent did not record its child may free. */
+	const struct section *parent = options->forked_from;
+	atomic_store(&section->feed.sampled.on,
+		     options->sample_log2 != 0 ||
+			     (parent && atomic_load(&parent->feed.sampled.on)));
 	atomic_store(&section->origin_ns, section->feed.clock.origin_ns);
 	return section_connect(section, err);
 }
@@ -144,6 +149,7 @@ struct section *section_free(struct section *section)
 	for (uint32_t i = 0; i < section->moment_count; i++)
 		tm_free(section->moments[i].text);
 	pthread_mutex_destroy(&section->lock);
+	pthread_mutex_destroy(&section->mode_lock);
 	pthread_cond_destroy(&section->given);
 	tm_free(section->program);
 	tm_free(section->command);
@@ -166,13 +172,24 @@ const struct section_result *section_result(const struct section *section)
 	return &section->result;
 }
 
+/* The largest interval of the blocks that it begins with, and of those to come. */
+static uint64_t began_by(uint64_t now, const struct inherit_set *inherited,
+			 const struct resume *resume)
+{
+	uint64_t before = 0;
+	if (resume)
+		before = resume_interval(resume);
+	else if (inherited)
+		before = inherit_set_interval(inherited);
+	return now > before ? now : before;
+}
+
 static void write_meta(struct section *section, const struct inherit_set *inherited,
-		       const struct resume *resume, struct trace_writer *writer)
+		       const struct resume *resume, uint64_t sampled)
 {
 	char host[256] = "";
 	gethostname(host, sizeof host - 1);
 	const struct section_options *options = &section->options;
-	uint64_t sampled = section_sample_bytes(section);
 	struct trace_meta meta = {
 		.tool_version = TIDEMARK_VERSION,
 		.program = section->program,
@@ -200,7 +217,7 @@ static void write_meta(struct section *section, const struct inherit_set *inheri
 	};
 	if (inherited)
 		inherit_set_sums(inherited, &meta.inherited_blocks, &meta.inherited_bytes);
-	trace_writer_begin(writer, &meta);
+	trace_writer_begin(section->feed.writer, &meta);
 }
 
 static const char *why_off(uint32_t reason)
@@ -396,7 +413,8 @@ static int begin(struct section *section, struct trace_writer *writer)
 	    resume_new(section->elder_model, section->feed.thread_count, &resume))
 		resume = NULL; /* then their ends will be those of older blocks */
 	struct inherit_set *inherited = section->elder ? NULL : take_inherited(section);
-	write_meta(section, inherited, resume, writer);
+	uint64_t now = section_sample_bytes(section), sampled = began_by(now, inherited, resume);
+	write_meta(section, inherited, resume, sampled);
 	if (section->names)
 		names_begin(section->names, trace_writer_section(writer));
 	struct watch_options watch = {.pid = section->options.pid,
@@ -414,6 +432,8 @@ static int begin(struct section *section, struct trace_writer *writer)
 	else
 		inherit(section, inherited);
 	resume_free(resume);
+	if (sampled != now)
+		section_tell_begin(section, now);
 	return 0;
 }
 

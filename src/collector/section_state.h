@@ -77,6 +77,7 @@ struct section {
 	_Atomic bool urgent; /* a note of the watch cannot wait */
 	_Atomic bool ending;
 	struct section_ending how; /* valid once `ending` */
+	pthread_mutex_t mode_lock; /* the words of `control` that say what is sampled */
 	uint32_t fill_passes;      /* since all ends are told until the filter is filled */
 	struct section_pace pace;
 	uint64_t next_tick_ns;
@@ -120,6 +121,8 @@ TM_MUST_CHECK int section_add_moment(struct section *section, enum trace_moment_
 
 /* ---- sampling.c ---- */
 
+/* It begins with blocks that were sampled by a larger interval than `now`: says so. */
+void section_tell_begin(struct section *section, uint64_t now);
 /* After each pass: the filter is filled when its time has come. */
 void section_fill_filter(struct section *section);
 /* Now and then: does recording cost more than it may, or make the program wait too long? */

@@ -85,8 +85,8 @@ void admit_end_process(struct session *session, struct session_process *process,
  */
 TM_MUST_CHECK int admit_entered(struct session *session, pid_t pid, struct shm *shm,
 				const char *unhooked, struct tm_error *err);
-/* What the agent of a process is to be told. */
-struct shm_options admit_memory(const struct session *session);
+/* What the agent of a process is to be told. sample_log2: 0, or of the interval. */
+struct shm_options admit_memory(const struct session *session, unsigned sample_log2);
 /* A file for a process: pattern, number if taken. */
 TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char *program,
 				  struct recording **ret_recording, struct tm_error *err);

@@ -98,6 +98,26 @@ struct inherited_block *inherited_find(const struct inherited *set, uint64_t old
 	return found ? &set->blocks[low] : NULL;
 }
 
+uint64_t inherited_blocks(const struct inherited *set)
+{
+	uint64_t blocks = 0;
+	for (size_t i = 0; i < set->count; i++)
+		if (!set->blocks[i].pending)
+			blocks +=
+				trace_weigh(set->blocks[i].size_bytes, set->blocks[i].new_id).count;
+	return blocks;
+}
+
+uint64_t inherited_interval(const struct inherited *set)
+{
+	unsigned most = 0;
+	for (size_t i = 0; i < set->count; i++) {
+		unsigned log2 = trace_word_interval_log2(set->blocks[i].size_bytes);
+		most = log2 > most ? log2 : most;
+	}
+	return most ? 1ull << most : 0;
+}
+
 int inherited_number(struct inherited *set, uint32_t thread_count)
 {
 	/* Which threads have a block that can stand last. */

@@ -34,5 +34,9 @@ void inherited_done(struct inherited *set);
 struct inherited_block *inherited_find(const struct inherited *set, uint64_t old_id);
 /* Gives out the new numbers, from 0. thread_count as above. -ENOMEM. */
 TM_MUST_CHECK int inherited_number(struct inherited *set, uint32_t thread_count);
+/* How many blocks those that live stand for, by their new numbers; of which interval the largest
+ * was chosen, 0 if none was sampled. */
+uint64_t inherited_blocks(const struct inherited *set);
+uint64_t inherited_interval(const struct inherited *set);
 /* By new number: index -> place in blocks[]. The caller frees it. NULL: no memory. */
 uint32_t *inherited_order(const struct inherited *set);

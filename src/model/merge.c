@@ -335,6 +335,13 @@ static int write_begin(struct work *k, struct trace_writer *w)
 		meta.free_stacks |= plan->parts[i].meta->free_stacks;
 		meta.unknown |= plan->parts[i].meta->unknown;
 	}
+	for (size_t i = 0; i < plan->stream_count; i++) {
+		const struct trace_meta *other = plan->parts[plan->first[i]].meta;
+		if (other->sample_bytes > meta.sample_bytes) {
+			meta.sample_bytes = other->sample_bytes;
+			meta.mode = "sampled";
+		}
+	}
 	meta.start_unix_ns = plan->start_unix_ns;
 	meta.series_id = 0; /* pieces that come later do not fit to it */
 	meta.piece = 0;

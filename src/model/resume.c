@@ -23,6 +23,12 @@ int resume_new(const struct model *m, uint32_t thread_count, struct resume **ret
 		resume_free(resume);
 		return rc;
 	}
+	/* As resume_events() gives them. */
+	uint64_t pending = 0, living = resume->set.pending_count;
+	for (size_t i = 0; i < resume->set.count; i++) {
+		struct inherited_block *block = &resume->set.blocks[i];
+		block->new_id = block->pending ? pending++ : living++;
+	}
 	*ret_resume = resume;
 	return 0;
 }
@@ -36,12 +42,17 @@ struct resume *resume_free(struct resume *resume)
 
 uint64_t resume_blocks(const struct resume *resume)
 {
-	return resume->set.count - resume->set.pending_count;
+	return inherited_blocks(&resume->set);
 }
 
 uint64_t resume_bytes(const struct resume *resume)
 {
 	return resume->set.bytes;
+}
+
+uint64_t resume_interval(const struct resume *resume)
+{
+	return inherited_interval(&resume->set);
 }
 
 static struct trace_event birth_of(const struct inherited_block *block)

@@ -16,6 +16,8 @@ struct resume *resume_free(struct resume *resume);
 /* Blocks that live, and their bytes: without those that a realloc has begun to end. */
 uint64_t resume_blocks(const struct resume *resume);
 uint64_t resume_bytes(const struct resume *resume);
+/* The largest interval that one of them was sampled by; 0: none was. */
+uint64_t resume_interval(const struct resume *resume);
 /* The next events, at time 0, without block ids; 0 at the end. room: at least 2. */
 size_t resume_events(struct resume *resume, struct trace_event *events, size_t room);
 

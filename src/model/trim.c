@@ -247,7 +247,7 @@ static int write_inherited(struct work *k)
 	}
 	tm_free(order);
 	k->copy.births = k->inherited.count;
-	k->done.inherited_blocks = k->inherited.count - k->inherited.pending_count;
+	k->done.inherited_blocks = inherited_blocks(&k->inherited);
 	k->done.inherited_bytes = k->inherited.bytes;
 	/* Slice 0 is what was inherited: questions about the rest need no event of it. */
 	return rc || !k->inherited.count ? rc : copy_cut(&k->copy);
@@ -319,11 +319,27 @@ static int write_part(struct work *k)
 	return rc ? rc : copy_finish(&k->copy);
 }
 
+/* How it is recorded when the part begins, unless it begins with blocks that are a sample. */
+static void describe_mode(const struct work *k, struct trace_meta *meta)
+{
+	uint64_t before = inherited_interval(&k->inherited);
+	const struct trace_moment mode = {.kind = TRACE_MOMENT_MODE, .text = k->copy.starts_mode};
+	if (mode.text)
+		meta->sample_bytes = trace_moment_interval(&mode);
+	if (before > meta->sample_bytes)
+		meta->sample_bytes = before;
+	if (meta->sample_bytes)
+		meta->unknown |= TRACE_UNKNOWN_TEMPORARY;
+	if (!strcmp(meta->mode, "sampled") || !strcmp(meta->mode, "exact"))
+		meta->mode = meta->sample_bytes ? "sampled" : "exact";
+}
+
 static int write_begin(struct work *k)
 {
 	struct trace_meta meta = *k->meta;
+	describe_mode(k, &meta);
 	meta.start_unix_ns += k->options->from_ns;
-	meta.inherited_blocks = k->inherited.count - k->inherited.pending_count;
+	meta.inherited_blocks = inherited_blocks(&k->inherited);
 	meta.inherited_bytes = k->inherited.bytes;
 	meta.series_id = 0; /* no longer what the pieces before and after it fit to */
 	return trace_writer_begin(k->copy.writer, &meta);

@@ -3,18 +3,24 @@
  * A heap for sampling: twenty sites with sizes of their own, of which the odd
  * ones free all that they got and the even ones keep a part. Always the same.
  *
- *   sampled ROUNDS THREADS [wait]
+ *   sampled ROUNDS THREADS [wait|busy [exec|fork]]
  *
  * Blocks of odd sites are freed by another thread than that which allocated them
  * where there are several, or go through realloc first. With "wait" it does a third
- * of its rounds, says "ready", reads a byte, and so on twice. At the end it prints
- * for each site: name, allocations, bytes, blocks that it kept and their bytes.
+ * of its rounds, says "ready", reads a byte, and so on twice. With "busy" it does its
+ * rounds again and again, without a pause, until there is a byte to read. Before each
+ * "ready" and at the end it prints for each site: name, allocations, bytes, blocks that
+ * it kept and their bytes, of all so far. After that it executes itself without further
+ * words, or forks a child that does all rounds once more, frees and keeps as it does,
+ * and prints its sums, which go on from those of its parent.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SITES = 20, HELD = 512 };
@@ -128,24 +134,15 @@ static void phase(struct worker *workers, size_t threads, uint64_t rounds)
 	}
 }
 
-int main(int argc, char **argv)
+/* Nobody has told us to end. */
+static int goes_on(void)
 {
-	static struct worker workers[16];
-	static char output[1 << 16];
-	setvbuf(stdout, output, _IOFBF, sizeof output); /* no block of its own */
-	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
-	size_t threads = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
-	int phases = argc > 3 ? 3 : 1;
-	char letter;
-	if (threads < 1 || threads > 16)
-		return 2;
-	for (size_t i = 0; i < threads; i++)
-		workers[i].random = 0x9e3779b97f4a7c15ull * (i + 1);
-	for (int i = 0; i < phases; i++) {
-		phase(workers, threads, rounds / (uint64_t)phases);
-		if (phases > 1 && (write(1, "ready\n", 6) != 6 || read(0, &letter, 1) < 0))
-			return 1;
-	}
+	struct pollfd input = {.fd = 0, .events = POLLIN};
+	return poll(&input, 1, 0) == 0;
+}
+
+static void print_sums(const struct worker *workers, size_t threads)
+{
 	for (size_t i = 0; i < SITES; i++) {
 		struct sum sum = {0};
 		for (size_t k = 0; k < threads; k++) {
@@ -160,5 +157,47 @@ int main(int argc, char **argv)
 	}
 	printf("grow %llu %llu 0 0\n", (unsigned long long)grown.count,
 	       (unsigned long long)grown.bytes);
+	fflush(stdout);
+}
+
+static void phases(struct worker *workers, size_t threads, uint64_t rounds, const char *how)
+{
+	char letter;
+	int count = strcmp(how, "wait") ? 1 : 3;
+	for (int i = 0; i < count; i++) {
+		do
+			phase(workers, threads, rounds / (uint64_t)count);
+		while (!strcmp(how, "busy") && goes_on());
+		if (count > 1)
+			print_sums(workers, threads);
+		if (count > 1 && (write(1, "ready\n", 6) != 6 || read(0, &letter, 1) < 0))
+			exit(1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker workers[16];
+	static char output[1 << 16];
+	setvbuf(stdout, output, _IOFBF, sizeof output); /* no block of its own */
+	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
+	size_t threads = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+	if (threads < 1 || threads > 16)
+		return 2;
+	for (size_t i = 0; i < threads; i++)
+		workers[i].random = 0x9e3779b97f4a7c15ull * (i + 1);
+	phases(workers, threads, rounds, argc > 3 ? argv[3] : "");
+	print_sums(workers, threads);
+	if (argc > 4 && !strcmp(argv[4], "exec")) {
+		argv[3] = NULL;
+		execv(argv[0], argv);
+		return 1;
+	}
+	if (argc > 4 && fork() == 0) {
+		phases(workers, threads, rounds, "");
+		print_sums(workers, threads);
+	} else if (argc > 4) {
+		wait(NULL);
+	}
 	return 0;
 }
