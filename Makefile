@@ -8,10 +8,14 @@ DESTDIR ?=
 # The tool, its agent, and what stands in for heaptrack's libraries.
 PRODUCT = tidemark libtidemark.so libheaptrack_preload.so libheaptrack_inject.so
 
-.PHONY: all viewer static packages demo test soak test-long bench install dist format clean help
+.PHONY: all everything viewer static packages demo test soak test-long bench install dist format clean help
 
 all: $(BUILD)/build.ninja ## build build/tidemark and build/libtidemark.so
 	ninja -C $(BUILD) $(PRODUCT)
+
+# With the programs that tests and measurements run.
+everything: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
 
 viewer: ## build build-viewer/tidemark, which only shows traces: for any POSIX system
 	test -f build-viewer/build.ninja || meson setup build-viewer -Dviewer=true
@@ -34,13 +38,13 @@ demo: all ## record a real program and show the report
 test: $(BUILD)/build.ninja ## every check and test; the last line is the count
 	tools/run-tests
 
-soak: all ## an hour of the stress programs in every mode; writes bench/SOAK.md
+soak: everything ## an hour of the stress programs in every mode; writes bench/SOAK.md
 	tests/e2e/soak $(BUILD) --seconds 3600 --report bench/SOAK.md
 
 test-long: $(BUILD)/build.ninja ## as test, with the long stress, fuzz and kill runs
 	tools/run-tests --long
 
-bench: all ## measure against the bare program and heaptrack
+bench: everything ## measure against the bare program and heaptrack
 	bench/run $(BUILD)
 	bench/symbols $(BUILD)
 	bench/analyse $(BUILD)
