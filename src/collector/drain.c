@@ -24,6 +24,7 @@ enum {
 	SLEEP_LEAST_NS = 200 * 1000,
 	LAST_PASSES_MAX = 64, /* after the end: more come only if somebody plays with the memory */
 	STOP_GRACE_NS = 20 * 1000 * 1000,
+	HURRY_NS = 1000 * 1000 * 1000, /* after a pass that found too much */
 };
 
 /* A handler lane belongs to the thread it interrupted. */
@@ -102,13 +103,27 @@ static bool all_read(const struct section *section)
 	return true;
 }
 
+/* A share of the pool that may be filled while we sleep. */
+static uint64_t room_to_sleep(const struct section *section)
+{
+	return (uint64_t)section->shm.map.chunk_count / 8 * WIRE_CHUNK_WORDS;
+}
+
+/* More than we would sleep for: the program fills the pool faster than it is emptied. */
+static void mind_hurry(struct section *section, uint64_t words, uint64_t now_ns)
+{
+	if (words > room_to_sleep(section))
+		section->hurry_until_ns = now_ns + HURRY_NS;
+	trace_writer_hurry(section->feed.writer, now_ns < section->hurry_until_ns);
+}
+
 /*
  * How long to sleep: while the pool would fill by a quarter at the rate of the
  * last pass; longer and longer when nothing comes. A waiter wakes us.
  */
 static uint64_t choose_sleep(struct section *section, uint64_t words, uint64_t now_ns)
 {
-	uint64_t room = (uint64_t)section->shm.map.chunk_count / 8 * WIRE_CHUNK_WORDS;
+	uint64_t room = room_to_sleep(section);
 	uint64_t passed = now_ns - section->last_pass_ns + 1;
 	uint64_t sleep_ns = section->sleep_ns * 2;
 	if (words) {
@@ -193,6 +208,7 @@ void section_drain(struct section *section)
 		}
 		if (ending)
 			continue;
+		mind_hurry(section, words, now_ns);
 		section->sleep_ns = choose_sleep(section, words, now_ns);
 		section->last_pass_ns = now_ns;
 		sleep_until_woken(section, section->sleep_ns);

@@ -83,6 +83,7 @@ struct section {
 	uint64_t next_tick_ns;
 	uint64_t last_pass_ns;
 	uint64_t sleep_ns;
+	uint64_t hurry_until_ns;
 	struct section_result result;
 	struct feed feed; /* large: its batch is at the end */
 };

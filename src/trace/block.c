@@ -12,6 +12,7 @@
 
 enum {
 	BLOCK_ZSTD_LEVEL = 1,
+	BLOCK_ZSTD_HURRIED = -1,
 	BLOCK_PACK_MIN = 64,
 	BLOCK_FRAMES_ROOM = CONTAINER_COLUMNS_MAX * 64, /* what frames may take beyond one */
 };
@@ -46,15 +47,28 @@ static size_t compress(ZSTD_CCtx *zstd, unsigned type, struct span raw, uint8_t 
 	if (!is_whole(type))
 		parts = container_cut(raw, ends);
 	for (size_t i = 0; i < parts; i++) {
-		size_t added =
-			ZSTD_compressCCtx(zstd, out + stored, room - stored, raw.next + start,
-					  ends[i] - start, BLOCK_ZSTD_LEVEL);
+		size_t added = ZSTD_compress2(zstd, out + stored, room - stored, raw.next + start,
+					      ends[i] - start);
 		if (ZSTD_isError(added))
 			return 0;
 		stored += added;
 		start = ends[i];
 	}
 	return stored < span_left(&raw) ? stored : 0;
+}
+
+void block_packer_hurry(ZSTD_CCtx *zstd, bool hurried)
+{
+	int level = hurried ? BLOCK_ZSTD_HURRIED : BLOCK_ZSTD_LEVEL;
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level);
+}
+
+ZSTD_CCtx *block_packer(void)
+{
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	if (zstd)
+		block_packer_hurry(zstd, false);
+	return zstd;
 }
 
 void block_pack(struct ZSTD_CCtx_s *zstd, uint64_t file_id, struct format_block_header *header,

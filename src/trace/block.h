@@ -26,6 +26,11 @@ static inline uint64_t block_end(uint64_t offset, const struct format_block_head
 	return block_align(offset + sizeof *header + header->stored_bytes);
 }
 
+/* What packs; NULL without memory. Freed with ZSTD_freeCCtx(). */
+struct ZSTD_CCtx_s *block_packer(void);
+/* Fast and a fifth larger, or as usual. */
+void block_packer_hurry(struct ZSTD_CCtx_s *zstd, bool hurried);
+
 /*
  * Header, payload (packed where that helps) and padding, appended to *out. The
  * caller filled type, flags, section, sequence and the summary of *header; the

@@ -297,7 +297,7 @@ int trace_rename(const char *path, int fd, const struct trace_words *words, stru
 			     "repair'",
 			     path);
 	if (!rc)
-		k.zstd = ZSTD_createCCtx();
+		k.zstd = block_packer();
 	if (!rc && !k.zstd)
 		rc = fail_memory(&k);
 	if (!rc)

@@ -107,7 +107,7 @@ static int open_copy(struct trace_rewrite *w, struct tm_error *err)
 	struct stat facts;
 	size_t room = strlen(w->path) + 16;
 	w->temporary = tm_alloc(room);
-	w->zstd = ZSTD_createCCtx();
+	w->zstd = block_packer();
 	if (!w->temporary || !w->zstd)
 		return tm_fail(err, -ENOMEM, "There is no memory to copy '%s'", w->path);
 	snprintf(w->temporary, room, "%s.XXXXXX", w->path);

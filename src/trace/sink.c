@@ -55,7 +55,7 @@ struct sink {
 	_Atomic int error; /* first error, negative errno */
 	atomic_bool events_stopped;
 	_Atomic uint64_t bytes, unstored, folded, since_ns, covered;
-	atomic_bool wants_slice, disk_low;
+	atomic_bool wants_slice, disk_low, hurried;
 };
 
 struct sink_batch *sink_batch_new(void)
@@ -122,6 +122,9 @@ static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part
 		set_error(s, part->raw.failed ? -ENOMEM : -EFBIG);
 		return;
 	}
+	/* The journal is soon written over; and there is no use in small files when somebody waits.
+	 */
+	block_packer_hurry(s->zstd, batch->journal || (events && atomic_load(&s->hurried)));
 	block_pack(s->zstd, s->file_id, &part->header, part->raw.data, part->raw.used, &s->packed);
 	if (events && !batch->journal && s->max_bytes > 0 &&
 	    s->sealed_end + s->packed.used > s->max_bytes) {
@@ -388,6 +391,11 @@ void sink_shrink(struct sink *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+void sink_hurry(struct sink *s, bool hurried)
+{
+	atomic_store_explicit(&s->hurried, hurried, memory_order_relaxed);
+}
+
 int sink_put(struct sink *s, struct sink_batch *batch)
 {
 	if (!batch) {
@@ -546,7 +554,7 @@ int sink_open(int fd, const struct trace_writer_options *options, struct sink **
 				.limit_bytes = options->retain_bytes};
 	s->queue_blocks = options->queue_blocks ? options->queue_blocks : SINK_QUEUE_BLOCKS;
 	init_locks(s);
-	s->zstd = ZSTD_createCCtx();
+	s->zstd = block_packer();
 	int rc = s->zstd ? write_file_header(s) : -ENOMEM;
 	if (rc == 0)
 		rc = start_thread(s);

@@ -54,6 +54,8 @@ int sink_put(struct sink *s, struct sink_batch *batch);
 
 /* The queue is as short as can be from now on. */
 void sink_shrink(struct sink *s);
+/* Events are packed fast rather than small, while it is so. */
+void sink_hurry(struct sink *s, bool hurried);
 /* Wait until everything handed over is written, or the disk takes nothing for seconds. */
 void sink_drain(struct sink *s);
 

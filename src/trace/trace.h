@@ -75,6 +75,9 @@ int trace_writer_tick(struct trace_writer *w);
 int trace_writer_sync(struct trace_writer *w);
 /* Fewer blocks may wait to be written from now on. */
 void trace_writer_shrink(struct trace_writer *w);
+/* Whoever makes the events is faster than we are: pack fast rather than small, until it is not so.
+ */
+void trace_writer_hurry(struct trace_writer *w, bool hurried);
 /* Ends the section. events_not_stored is filled in here if the caller counted less. */
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end);
 /* Bytes in the file so far; events not stored because of max_bytes or a full disk. Thread-safe. */

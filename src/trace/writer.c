@@ -443,6 +443,11 @@ void trace_writer_shrink(struct trace_writer *w)
 	sink_shrink(w->sink);
 }
 
+void trace_writer_hurry(struct trace_writer *w, bool hurried)
+{
+	sink_hurry(w->sink, hurried);
+}
+
 void trace_writer_flush(struct trace_writer *w)
 {
 	sink_drain(w->sink);

@@ -13,7 +13,8 @@
 
 enum { MANY = 150000 };
 
-static void round_trip(bool addresses, bool free_stacks)
+/* The file's size. */
+static uint64_t round_trip(bool addresses, bool free_stacks, bool hurried)
 {
 	static struct fixture f;
 	char path[256];
@@ -22,6 +23,7 @@ static void round_trip(bool addresses, bool free_stacks)
 	struct trace_event *events = section_make_events(&f, MANY);
 	struct trace_writer *w = section_open_writer(
 		"round", path, (struct trace_writer_options){.addresses = addresses});
+	trace_writer_hurry(w, hurried);
 	section_write(w, events, MANY, free_stacks);
 	section_end_and_close(w);
 	struct trace_reader *r = section_open_reader(path);
@@ -38,13 +40,21 @@ static void round_trip(bool addresses, bool free_stacks)
 	trace_reader_close(r);
 	unlink(path);
 	tm_free(events);
+	return (uint64_t)status.st_size;
 }
 
 static void everything_comes_back(void)
 {
-	round_trip(false, false);
-	round_trip(true, false);
-	round_trip(true, true);
+	round_trip(false, false, false);
+	round_trip(true, false, false);
+	round_trip(true, true, false);
+}
+
+static void haste_loses_nothing(void)
+{
+	uint64_t small = round_trip(true, true, false), fast = round_trip(true, true, true);
+	tap_note("%llu bytes, in haste %llu", (unsigned long long)small, (unsigned long long)fast);
+	CHECK(fast > small);
 }
 
 static void sections_stay_apart(void)
@@ -163,6 +173,7 @@ static void unannounced_threads_are_added(void)
 
 static const struct tap_case cases[] = {
 	{.name = "everything written is read back", .run = everything_comes_back},
+	{.name = "what is packed in haste is read back", .run = haste_loses_nothing},
 	{.name = "images of an exec chain stay apart", .run = sections_stay_apart},
 	{.name = "opening a large trace reads little of it", .run = opening_reads_little},
 	{.name = "a file size limit ends the events, not the rest", .run = limit_stops_events_only},
