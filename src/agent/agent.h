@@ -147,6 +147,7 @@ struct agent_fixed {
 	uint32_t sleeper;               /* set once in init: children have pages of their own */
 	char session[WIRE_PAGE_SESSION_BYTES]; /* set in init: where it was recorded first, or "" */
 	char page_path[64];                    /* set in init: the page's file, or "" */
+	uint32_t filtered; /* set once: it has installed a seccomp filter, which children inherit */
 	uint32_t injected; /* set once: mapped by a tracer (attach.c); the loader does not know us
 			    */
 };
@@ -206,6 +207,8 @@ bool session_begin(void);
 void session_scope(const struct elf_auxv *auxv);
 /* Where the loader has us from; NULL: it does not know us (injected). */
 const char *agent_own_path(void);
+/* The program's own list of variables as it is now; NULL: not known. */
+char *const *agent_environment(void);
 
 /* ---- arena.c: private memory, bounded, never the target's heap ---- */
 

@@ -358,7 +358,7 @@ static bool is_vdso(const struct elf_scope *scope, const struct elf_link_map *ma
 	return scope->auxv.vdso && map->bias == scope->auxv.vdso;
 }
 
-static void *find_from(const struct elf_scope *scope, uintptr_t at, const char *name)
+static void *find_from(const struct elf_scope *scope, uintptr_t at, const char *name, bool object)
 {
 	for (unsigned i = 0; at && i < OBJECTS_MAX; i++) {
 		const struct elf_link_map *map = (const struct elf_link_map *)at;
@@ -367,7 +367,8 @@ static void *find_from(const struct elf_scope *scope, uintptr_t at, const char *
 
 		if (at != scope->self && map->dynamic && !is_vdso(scope, map) &&
 		    elf_module_init(&module, map->bias, (const Elf64_Dyn *)map->dynamic))
-			found = elf_find_in(&module, name);
+			found = object ? elf_find_object_in(&module, name)
+				       : elf_find_in(&module, name);
 		if (found)
 			return found;
 		at = map->next;
@@ -379,12 +380,19 @@ void *elf_find_next(const struct elf_scope *scope, const char *name)
 {
 	if (!scope->self)
 		return elf_find_any(scope, name);
-	return find_from(scope, ((const struct elf_link_map *)scope->self)->next, name);
+	return find_from(scope, ((const struct elf_link_map *)scope->self)->next, name, false);
 }
 
 void *elf_find_any(const struct elf_scope *scope, const char *name)
 {
 	if (!scope->debug)
 		return NULL;
-	return find_from(scope, ((const struct elf_debug *)scope->debug)->map, name);
+	return find_from(scope, ((const struct elf_debug *)scope->debug)->map, name, false);
+}
+
+void *elf_find_object_any(const struct elf_scope *scope, const char *name)
+{
+	if (!scope->debug)
+		return NULL;
+	return find_from(scope, ((const struct elf_debug *)scope->debug)->map, name, true);
 }

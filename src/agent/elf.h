@@ -108,3 +108,6 @@ void *elf_find_next(const struct elf_scope *scope, const char *name);
 
 /* As elf_find_next(), over all objects in order, without our own. */
 void *elf_find_any(const struct elf_scope *scope, const char *name);
+
+/* As elf_find_any() for a data object. */
+void *elf_find_object_any(const struct elf_scope *scope, const char *name);

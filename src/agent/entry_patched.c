@@ -15,6 +15,7 @@
 #include "agent/entry.h"
 #include "agent/entry_maps.h"
 #include "agent/entry_process.h"
+#include "agent/execute.h"
 #include "agent/memory_ops.h"
 #include "wire/site.h"
 
@@ -308,6 +309,23 @@ static bool patched_fork(struct patched_frame *frame)
 	return true;
 }
 
+/* A child of vfork comes by: no lane is its own. */
+static bool patched_exec(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	struct lane *lane = process_lane(&site);
+	if (lane)
+		process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);
+	int asked =
+		execute_ask(&(struct execute_request){.file = (const char *)frame->arguments[0],
+						      .envp = (char *const *)frame->arguments[2]});
+	frame->result = call(frame, frame->site->original);
+	execute_over(asked);
+	if (lane)
+		process_emit(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0);
+	return true;
+}
+
 static bool patched_rare(struct patched_frame *frame)
 {
 	switch ((enum wire_hook)frame->site->hook) {
@@ -331,6 +349,8 @@ static bool patched_rare(struct patched_frame *frame)
 		return patched_map(frame);
 	case WIRE_HOOK_FORK:
 		return patched_fork(frame);
+	case WIRE_HOOK_EXEC:
+		return patched_exec(frame);
 	case WIRE_HOOK_ALLOC:
 		return patched_alloc(frame);
 	case WIRE_HOOK_FREE:

@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <stdarg.h>
 
+#include "agent/execute.h"
 #include "agent/memory_ops.h"
 #include "agent/page.h"
 #include "agent/redirect.h"
@@ -176,25 +177,47 @@ void process_emit(struct lane *lane, const struct call_site *site, enum wire_ext
 FORK_HOOK(fork)
 FORK_HOOK(_Fork)
 
-#define EXEC_HOOK(function, parameters, arguments)                          \
-	EXPORT int function parameters                                      \
-	{                                                                   \
-		RESOLVE(function);                                          \
-		struct call_site site = CALL_SITE();                        \
-		struct lane *lane = process_lane(&site);                    \
-		if (lane)                                                   \
-			process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);      \
-		int result = real.function arguments;                       \
-		if (lane)                                                   \
-			process_emit(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0); \
-		return result;                                              \
+/* The rest: fields of struct execute_request. */
+#define EXEC_HOOK(function, parameters, arguments, ...)                          \
+	EXPORT int function parameters                                           \
+	{                                                                        \
+		RESOLVE(function);                                               \
+		struct call_site site = CALL_SITE();                             \
+		struct lane *lane = process_lane(&site);                         \
+		if (lane)                                                        \
+			process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);           \
+		int asked = execute_ask(&(struct execute_request){__VA_ARGS__}); \
+		int result = real.function arguments;                            \
+		execute_over(asked);                                             \
+		if (lane)                                                        \
+			process_emit(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0);      \
+		return result;                                                   \
 	}
 
-EXEC_HOOK(execve, (const char *path, char *const *argv, char *const *envp), (path, argv, envp))
-EXEC_HOOK(execv, (const char *path, char *const *argv), (path, argv))
-EXEC_HOOK(execvp, (const char *file, char *const *argv), (file, argv))
-EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp), (file, argv, envp))
-EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, envp))
+EXEC_HOOK(execve, (const char *path, char *const *argv, char *const *envp), (path, argv, envp),
+	  .file = path, .envp = envp)
+EXEC_HOOK(execv, (const char *path, char *const *argv), (path, argv), .file = path)
+EXEC_HOOK(execvp, (const char *file, char *const *argv), (file, argv), .file = file, .search = true)
+EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp), (file, argv, envp),
+	  .file = file, .search = true, .envp = envp)
+EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, envp), .fd = fd,
+	  .envp = envp)
+
+/* The C library's own exec in a child of its own, which does not come by us. */
+#define SPAWN_HOOK(function, in_path)                                                         \
+	EXPORT int function(int *pid, const char *file, const void *actions, const void *how, \
+			    char *const *argv, char *const *envp)                             \
+	{                                                                                     \
+		RESOLVE(function);                                                            \
+		int asked = execute_ask(&(struct execute_request){                            \
+			.file = file, .search = in_path, .spawn = true, .envp = envp});       \
+		int result = real.function(pid, file, actions, how, argv, envp);              \
+		execute_over(asked);                                                          \
+		return result;                                                                \
+	}
+
+SPAWN_HOOK(posix_spawn, false)
+SPAWN_HOOK(posix_spawnp, true)
 
 /*
  * The forms with a list: the C library's own would go on to its execve without
@@ -399,6 +422,7 @@ static void saw_seccomp(bool strict)
 	if (strict || agent.map.options & WIRE_OPT_CLOCK_NS)
 		emit_freeze_clock();
 	atomic_store(&agent.seccomp, 1);
+	agent_fixed.filtered = 1;
 }
 
 __attribute__((used)) static void saw_prctl(int option, unsigned long argument)

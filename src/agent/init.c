@@ -36,6 +36,7 @@ struct real_functions real = {0};
 void *real_clone, *real_prctl, *real_syscall;
 
 static struct elf_scope agent_scope; /* set once, with the real functions */
+static char *const **agent_environ;  /* set once, with them; NULL: there is none */
 
 void real_resolve(void)
 {
@@ -53,6 +54,7 @@ void real_resolve(void)
 	real_clone = elf_find_next(&scope, "clone");
 	real_prctl = elf_find_next(&scope, "prctl");
 	real_syscall = elf_find_next(&scope, "syscall");
+	agent_environ = elf_find_object_any(&scope, "environ");
 	agent_scope = scope;
 	if (!scope.self) /* no loader has: a tracer has brought us */
 		agent_fixed.injected = 1;
@@ -70,6 +72,12 @@ const char *agent_own_path(void)
 {
 	const struct elf_link_map *self = (const struct elf_link_map *)agent_scope.self;
 	return self ? (const char *)self->name : NULL;
+}
+
+/* The first definition counts: the program may have a copy of the C library's. */
+char *const *agent_environment(void)
+{
+	return agent_environ ? *agent_environ : NULL;
 }
 
 static bool peek(void *ctx, uintptr_t address, void *ret, size_t bytes)

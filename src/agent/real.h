@@ -34,27 +34,31 @@
 	X(brk, int, (void *))                                    \
 	X(sbrk, void *, (intptr_t))
 
-#define REAL_PROCESS(X)                                                                \
-	X(dlclose, int, (void *))                                                      \
-	X(dlopen, void *, (const char *, int))                                         \
-	X(dlmopen, void *, (long, const char *, int))                                  \
-	X(fork, int, (void))                                                           \
-	X(_Fork, int, (void))                                                          \
-	X(execve, int, (const char *, char *const *, char *const *))                   \
-	X(dlsym, void *, (void *, const char *))                                       \
-	X(dl_iterate_phdr, int, (void *, void *))                                      \
-	X(execv, int, (const char *, char *const *))                                   \
-	X(execvp, int, (const char *, char *const *))                                  \
-	X(execvpe, int, (const char *, char *const *, char *const *))                  \
-	X(fexecve, int, (int, char *const *, char *const *))                           \
-	X(pthread_create, int, (uintptr_t *, const void *, void *(*)(void *), void *)) \
-	X(pthread_setname_np, int, (uintptr_t, const char *))                          \
-	X(exit, void, (int))                                                           \
-	X(_exit, void, (int))                                                          \
-	X(_Exit, void, (int))                                                          \
-	X(quick_exit, void, (int))                                                     \
-	X(abort, void, (void))                                                         \
-	X(sigaction, int, (int, const void *, void *))                                 \
+#define REAL_PROCESS(X)                                                                    \
+	X(dlclose, int, (void *))                                                          \
+	X(dlopen, void *, (const char *, int))                                             \
+	X(dlmopen, void *, (long, const char *, int))                                      \
+	X(fork, int, (void))                                                               \
+	X(_Fork, int, (void))                                                              \
+	X(execve, int, (const char *, char *const *, char *const *))                       \
+	X(dlsym, void *, (void *, const char *))                                           \
+	X(dl_iterate_phdr, int, (void *, void *))                                          \
+	X(execv, int, (const char *, char *const *))                                       \
+	X(execvp, int, (const char *, char *const *))                                      \
+	X(execvpe, int, (const char *, char *const *, char *const *))                      \
+	X(fexecve, int, (int, char *const *, char *const *))                               \
+	X(posix_spawn, int,                                                                \
+	  (int *, const char *, const void *, const void *, char *const *, char *const *)) \
+	X(posix_spawnp, int,                                                               \
+	  (int *, const char *, const void *, const void *, char *const *, char *const *)) \
+	X(pthread_create, int, (uintptr_t *, const void *, void *(*)(void *), void *))     \
+	X(pthread_setname_np, int, (uintptr_t, const char *))                              \
+	X(exit, void, (int))                                                               \
+	X(_exit, void, (int))                                                              \
+	X(_Exit, void, (int))                                                              \
+	X(quick_exit, void, (int))                                                         \
+	X(abort, void, (void))                                                             \
+	X(sigaction, int, (int, const void *, void *))                                     \
 	X(signal, uintptr_t, (int, uintptr_t))
 
 #define REAL_ALL(X) REAL_HEAP(X) REAL_MAPS(X) REAL_PROCESS(X)

@@ -93,12 +93,18 @@ static int connect_to(const char *name, size_t name_bytes)
 	return fd;
 }
 
+/* It is one thread that will do it. */
+static bool asks(uint32_t kind)
+{
+	return kind == WIRE_HELLO_EXEC || kind == WIRE_HELLO_SPAWN;
+}
+
 static bool say_hello(int fd, const char *token, uint32_t kind)
 {
 	struct wire_hello hello = {.magic = WIRE_MAGIC,
 				   .version = WIRE_VERSION,
 				   .agent_version = TIDEMARK_VERSION,
-				   .pid = (uint32_t)sys_getpid(),
+				   .pid = (uint32_t)(asks(kind) ? sys_gettid() : sys_getpid()),
 				   .forked = kind,
 				   .glue = agent_fixed.injected ? 0 : (uintptr_t)tidemark_patched};
 	memcpy(hello.token, token, TOKEN_BYTES);
@@ -112,10 +118,10 @@ static bool say_hello(int fd, const char *token, uint32_t kind)
 	return sent == (long)sizeof hello;
 }
 
-/* The session's descriptor, or -1. */
-static int receive_session(int fd)
+/* True: welcome. *ret_session: the descriptor that came along, or -1. */
+static bool receive_welcome(int fd, int *ret_session)
 {
-	struct wire_welcome welcome;
+	struct wire_welcome welcome = {0};
 	struct control_message control = {0};
 	struct sys_iovec part = {&welcome, sizeof welcome};
 	struct message message = {.parts = &part,
@@ -127,12 +133,19 @@ static int receive_session(int fd)
 	do
 		got = sys_recvmsg(fd, &message, MSG_CMSG_CLOEXEC_FLAG);
 	while (interrupted(got, end));
-	int session = message.control_bytes >= sizeof control - sizeof control.pad &&
-				      control.level == SOL_SOCKET && control.type == RIGHTS
-			      ? control.fd
-			      : -1;
-	if (got == (long)sizeof welcome && welcome.magic == WIRE_MAGIC &&
-	    welcome.version == WIRE_VERSION && welcome.accept)
+	*ret_session = message.control_bytes >= sizeof control - sizeof control.pad &&
+				       control.level == SOL_SOCKET && control.type == RIGHTS
+			       ? control.fd
+			       : -1;
+	return got == (long)sizeof welcome && welcome.magic == WIRE_MAGIC &&
+	       welcome.version == WIRE_VERSION && welcome.accept;
+}
+
+/* The session's descriptor, or -1. */
+static int receive_session(int fd)
+{
+	int session = -1;
+	if (receive_welcome(fd, &session))
 		return session;
 	if (session >= 0)
 		sys_close(session);
@@ -183,15 +196,50 @@ bool rendezvous_map(int fd, struct wire_map *ret_map)
 	return mapped;
 }
 
-int rendezvous_call(const char *session, uint32_t kind)
+/* A connection on which hello was said, or -1. */
+static int greet(const char *session, uint32_t kind)
 {
 	size_t bytes = strlen(session);
 	if (bytes <= TOKEN_BYTES + 1 || session[bytes - TOKEN_BYTES - 1] != ':')
 		return -1;
 	int fd = connect_to(session, bytes - TOKEN_BYTES - 1);
+	if (fd < 0 || say_hello(fd, session + bytes - TOKEN_BYTES, kind))
+		return fd;
+	sys_close(fd);
+	return -1;
+}
+
+int rendezvous_call(const char *session, uint32_t kind)
+{
+	int fd = greet(session, kind);
 	if (fd < 0)
 		return -1;
-	int memory = say_hello(fd, session + bytes - TOKEN_BYTES, kind) ? receive_session(fd) : -1;
+	int memory = receive_session(fd);
 	sys_close(fd);
 	return memory;
+}
+
+int rendezvous_ask(const char *session, uint32_t kind, const struct wire_ask *ask)
+{
+	struct sys_iovec part = {(void *)(uintptr_t)ask, sizeof *ask};
+	struct message message = {.parts = &part, .part_count = 1};
+	int fd = greet(session, kind), memory = -1;
+	if (fd < 0)
+		return -1;
+	if (sys_sendmsg(fd, &message, MSG_NOSIGNAL_FLAG) == (long)sizeof *ask &&
+	    receive_welcome(fd, &memory))
+		return fd;
+	if (memory >= 0)
+		sys_close(memory);
+	sys_close(fd);
+	return -1;
+}
+
+void rendezvous_withdraw(int fd)
+{
+	char byte = 0;
+	struct sys_iovec part = {&byte, 1};
+	struct message message = {.parts = &part, .part_count = 1};
+	sys_sendmsg(fd, &message, MSG_NOSIGNAL_FLAG);
+	sys_close(fd);
 }

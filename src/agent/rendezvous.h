@@ -18,5 +18,13 @@ enum { RENDEZVOUS_SESSION_BYTES = WIRE_PAGE_SESSION_BYTES };
  * sent away.
  */
 int rendezvous_call(const char *session, uint32_t kind);
+/*
+ * Asks for a program to be entered that is about to be executed (WIRE_HELLO_EXEC,
+ * WIRE_HELLO_SPAWN). -1: it will not be. Else a connection that closes by the execution; if it
+ * fails, or when the child was started: rendezvous_withdraw(). Only the stack is written to: a
+ * child of vfork may.
+ */
+int rendezvous_ask(const char *session, uint32_t kind, const struct wire_ask *ask);
+void rendezvous_withdraw(int fd);
 /* Maps it and closes the descriptor; over the session before, if there was one. */
 bool rendezvous_map(int fd, struct wire_map *ret_map);

@@ -27,7 +27,7 @@ enum { POOL_SMALL_BELOW = 512 << 20, POOL_SMALL_CHUNKS = 64 };
 enum { BEGIN_STEP_NS = 100 * 1000, BEGIN_STEPS = 2000 };
 enum { CHAIN_MAX = 64, COMMAND_BYTES_MAX = 4 * 1024 * 1024, COMMAND_SHOWN = 16 * 1024 };
 
-static struct session_process *find_process(struct session *session, pid_t pid)
+struct session_process *admit_find(struct session *session, pid_t pid)
 {
 	for (size_t i = 0; i < session->process_count; i++)
 		if (session->processes[i].pid == pid && session->processes[i].alive)
@@ -39,7 +39,7 @@ static struct session_process *find_process(struct session *session, pid_t pid)
 static bool started_by_starters(struct session *session, pid_t pid)
 {
 	for (int i = 0; i < CHAIN_MAX && pid > 0; i++) {
-		struct session_process *process = find_process(session, pid);
+		struct session_process *process = admit_find(session, pid);
 		enum starter_role role = process ? process->role : starter_role_of(pid);
 		if (role != STARTER_STARTER)
 			return false;
@@ -50,7 +50,7 @@ static bool started_by_starters(struct session *session, pid_t pid)
 	return false;
 }
 
-static bool qualifies(struct session *session, pid_t pid, pid_t parent)
+bool admit_qualifies(struct session *session, pid_t pid, pid_t parent)
 {
 	if (!session->recording_allowed || pid <= 0)
 		return false;
@@ -259,7 +259,7 @@ struct image {
 
 static struct section *section_of(struct session *session, pid_t pid)
 {
-	struct session_process *process = find_process(session, pid);
+	struct session_process *process = admit_find(session, pid);
 	return process ? recording_section(process->recording) : NULL;
 }
 
@@ -438,7 +438,7 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 }
 
 /* Memory for the image, with what its agent is to patch. */
-static int make_memory(const struct session *session, pid_t pid, const struct image *image,
+static int make_memory(struct session *session, pid_t pid, const struct image *image,
 		       struct patching *patching, struct shm *ret_shm, struct tm_error *err)
 {
 	struct shm_options memory = admit_memory(session, image->sample_log2);
@@ -448,6 +448,8 @@ static int make_memory(const struct session *session, pid_t pid, const struct im
 	*patching = (struct patching){0};
 	if (!image->glue && pid == session->launch.pid) /* entered: patched already */
 		memcpy(patching->unhooked, session->preflight.unhooked, sizeof patching->unhooked);
+	if (!image->glue)
+		entrants_unhooked(&session->entrants, pid, patching->unhooked);
 	else if (!image->forked)
 		patching_new(&(struct patching_options){.pid = pid,
 							.glue = image->glue,
@@ -524,7 +526,7 @@ static int admit_new(struct session *session, struct rendezvous_peer *peer,
 		return tm_fail(err, -ENOMEM, "out of memory for another process");
 	}
 	process->recording = recording;
-	struct session_process *mother = find_process(session, image->parent);
+	struct session_process *mother = admit_find(session, image->parent);
 	if (mother)
 		mother->children_recorded++;
 	return begin_image(session, process, image, ret_fd, err);
@@ -532,9 +534,13 @@ static int admit_new(struct session *session, struct rendezvous_peer *peer,
 
 void admit_peer(struct session *session, struct rendezvous_peer *peer)
 {
+	if (peer->hello.forked == WIRE_HELLO_EXEC || peer->hello.forked == WIRE_HELLO_SPAWN) {
+		entering_admit(session, peer);
+		return;
+	}
 	struct tm_error err = {0};
 	int fd = -1, error = 0;
-	struct session_process *process = find_process(session, peer->pid);
+	struct session_process *process = admit_find(session, peer->pid);
 	struct image image = {.parent = peer->pid ? procfs_parent(peer->pid) : 0,
 			      .forked = peer->hello.forked == WIRE_HELLO_FORKED,
 			      .woken = peer->hello.forked == WIRE_HELLO_WOKEN,
@@ -553,7 +559,7 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 						    .children_recorded = process->children_recorded,
 						    .more_follows = true});
 		error = begin_image(session, process, &image, &fd, &err);
-	} else if (!process && qualifies(session, peer->pid, image.parent)) {
+	} else if (!process && admit_qualifies(session, peer->pid, image.parent)) {
 		error = admit_new(session, peer, &image, &fd, &err);
 	}
 	if (error && !session->warning.code)
@@ -566,9 +572,11 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 void admit_end_process(struct session *session, struct session_process *process,
 		       const struct section_ending *ending)
 {
-	(void)session;
 	struct section_ending how = *ending;
 	how.children_recorded = process->children_recorded;
+	entering_tell(session);
+	if (!how.note)
+		how.note = process->not_entered;
 	struct section *section = recording_section(process->recording);
 	process->alive = false;
 	if (section)

@@ -244,6 +244,7 @@ int collector_attach(const struct collector_options *options, struct inject *inj
 			    .dormant.fd = -1,
 			    .rendezvous.fd = -1,
 			    .namer.fd = -1,
+			    .entrants.done_fd = -1,
 			    .earlier = stamp_pair_read(),
 			    .recording_allowed = true,
 			    .start_ns = clock_steady_ns(),

@@ -36,6 +36,9 @@ static int open_session(struct session *session, struct tm_error *err)
 	if (session->signal_fd < 0)
 		return tm_fail(err, -errno, "cannot listen to signals: %s", strerror(errno));
 	session->usr1_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	entrants_init(&session->entrants);
+	session->entering = (struct entrant_options){.agent_path = session->options->agent_path,
+						     .hooks = session->options->hooks};
 	/* Without it the session cannot be spoken to; it can still record. */
 	if (control_open(&session->control, &session->warning))
 		session->control.fd = -1;
@@ -220,6 +223,7 @@ void session_harvest(struct session *session)
 		tm_free(process->program);
 		tm_free(process->moved_from);
 		recording_free(process->recording);
+		tm_free(process->not_entered);
 		session->process_count--;
 		memmove(process, process + 1, (session->process_count - i) * sizeof *process);
 		i--;
@@ -236,6 +240,7 @@ static int compare_traces(const void *a, const void *b)
 void session_fill_result(struct session *session, struct collector_result *result)
 {
 	admit_drop_starters(session);
+	entering_tell(session);
 	/* Pieces may be done in another order than they were begun: the last of them only now. */
 	session_harvest(session);
 	rotate_prune(session);
@@ -262,10 +267,12 @@ void session_close(struct session *session)
 	for (int i = 0; i < SESSION_PEERS; i++)
 		if (session->peers[i].fd >= 0)
 			rendezvous_answer(&session->peers[i], -1);
+	entrants_done(&session->entrants);
 	for (size_t i = 0; i < session->process_count; i++) {
 		tm_free(session->processes[i].program);
 		tm_free(session->processes[i].moved_from);
 		recording_free(session->processes[i].recording);
+		tm_free(session->processes[i].not_entered);
 	}
 	tm_free(session->processes);
 	for (size_t i = 0; i < session->finished_count; i++) {
@@ -327,6 +334,7 @@ static void init_session(struct session *session, const struct collector_options
 		.dormant.fd = -1,
 		.rendezvous.fd = -1,
 		.namer.fd = -1,
+		.entrants.done_fd = -1,
 		.earlier = stamp_pair_read(),
 		.recording_allowed = true,
 		.recording_now = options->delay_ns == 0,

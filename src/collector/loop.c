@@ -21,7 +21,15 @@ enum {
 };
 
 /* What is always polled, in this order. */
-enum { POLL_SIGNALS, POLL_RENDEZVOUS, POLL_CONTROL, POLL_USR1, POLL_FOLLOW, POLL_PEERS };
+enum {
+	POLL_SIGNALS,
+	POLL_RENDEZVOUS,
+	POLL_CONTROL,
+	POLL_USR1,
+	POLL_FOLLOW,
+	POLL_ENTRANTS,
+	POLL_PEERS
+};
 
 static void drop_peer(struct rendezvous_peer *peer)
 {
@@ -163,6 +171,7 @@ static size_t fill_polls(struct session *session, struct pollfd *polls, size_t r
 	polls[count++] = (struct pollfd){.fd = session->control.fd, .events = POLLIN};
 	polls[count++] = (struct pollfd){.fd = session->usr1_fd, .events = POLLIN};
 	polls[count++] = (struct pollfd){.fd = session->follow_fd, .events = POLLIN};
+	polls[count++] = (struct pollfd){.fd = session->entrants.done_fd, .events = POLLIN};
 	for (int i = 0; i < SESSION_PEERS; i++)
 		if (session->peers[i].fd >= 0)
 			polls[count++] =
@@ -172,6 +181,17 @@ static size_t fill_polls(struct session *session, struct pollfd *polls, size_t r
 			polls[count++] = (struct pollfd){.fd = session->processes[i].pidfd,
 							 .events = POLLIN};
 	return count;
+}
+
+/* A program was entered, or could not be: who waited for it may go on. */
+static void entrants_over(struct session *session)
+{
+	uint64_t count;
+	if (read(session->entrants.done_fd, &count, sizeof count) != sizeof count)
+		return;
+	entering_tell(session);
+	if (!session->beside)
+		signals_reap(session);
 }
 
 static void handle_polls(struct session *session, const struct pollfd *polls, size_t count)
@@ -193,6 +213,8 @@ static void handle_polls(struct session *session, const struct pollfd *polls, si
 		command_usr1(session);
 	if (polls[POLL_FOLLOW].revents)
 		followed_ended(session);
+	if (polls[POLL_ENTRANTS].revents)
+		entrants_over(session);
 }
 
 static bool others_alive(const struct session *session)

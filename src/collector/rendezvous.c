@@ -162,3 +162,13 @@ void rendezvous_answer(struct rendezvous_peer *peer, int memory_fd)
 	close(peer->fd);
 	peer->fd = -1;
 }
+
+void rendezvous_consent(const struct rendezvous_peer *peer)
+{
+	const struct wire_welcome welcome = {.magic = WIRE_MAGIC,
+					     .version = WIRE_VERSION,
+					     .tool_version = TIDEMARK_VERSION,
+					     .accept = 1};
+	if (send(peer->fd, &welcome, sizeof welcome, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		shutdown(peer->fd, SHUT_RDWR);
+}

@@ -48,3 +48,5 @@ int rendezvous_greet(const struct rendezvous *rendezvous, struct rendezvous_peer
 
 /* Answers (accept with the memfd, or no with -1) and closes the connection. */
 void rendezvous_answer(struct rendezvous_peer *peer, int memory_fd);
+/* Yes to a question (WIRE_HELLO_EXEC, WIRE_HELLO_SPAWN): the connection stays. */
+void rendezvous_consent(const struct rendezvous_peer *peer);

@@ -68,7 +68,7 @@ struct section_ending {
 	bool status_unknown; /* cause and status are a guess: believe the program's exit call */
 	bool more_follows;   /* another section of the same file is waiting */
 	bool still_runs;     /* the program goes on: events may be on their way */
-	const char *note;    /* a constant sentence, or NULL */
+	const char *note;    /* a sentence that lives as long as the section, or NULL */
 };
 void section_end(struct section *section, const struct section_ending *ending);
 

@@ -8,6 +8,7 @@
 #include "collector/collector.h"
 #include "collector/control.h"
 #include "collector/dormant.h"
+#include "collector/entrant.h"
 #include "collector/launch.h"
 #include "collector/namer.h"
 #include "collector/preflight.h"
@@ -26,7 +27,8 @@ struct session_process {
 	bool alive;
 	enum starter_role role; /* of its present image */
 	char *program;
-	char *moved_from; /* the name it gave up for a program it had started; NULL: none */
+	char *not_entered; /* a program it started that could not be, and why; NULL: none */
+	char *moved_from;  /* the name it gave up for a program it had started; NULL: none */
 	struct recording *recording;
 	uint64_t children_recorded;
 	uint64_t series_id; /* of its pieces */
@@ -54,6 +56,8 @@ struct session {
 	int follow_fd; /* pidfd of a first process that is not our child; -1: it is, or none */
 	int usr1_fd;   /* eventfd: a program got a SIGUSR1 for us */
 	struct rendezvous_peer peers[SESSION_PEERS];
+	struct entrants entrants;
+	struct entrant_options entering;
 	struct session_process *processes;
 	size_t process_count, process_room;
 	struct collector_trace *finished; /* of replaced entries, which are gone */
@@ -95,6 +99,18 @@ TM_MUST_CHECK int admit_rotate(struct session *session, struct session_process *
 			       struct tm_error *err);
 /* After all: the traces of starters go when something else was recorded. */
 void admit_drop_starters(struct session *session);
+
+/* Its entry while it is recorded, or NULL. Borrowed until the next is let in. */
+struct session_process *admit_find(struct session *session, pid_t pid);
+/* Is this process, or would one of this parent be, recorded? */
+bool admit_qualifies(struct session *session, pid_t pid, pid_t parent);
+
+/* ---- entering.c ---- */
+
+/* Somebody is about to execute or to start a program that must be entered. Takes the connection. */
+void entering_admit(struct session *session, struct rendezvous_peer *peer);
+/* Those that could not be: to be said in the trace of who started them. */
+void entering_tell(struct session *session);
 
 /* ---- command.c ---- */
 

@@ -107,8 +107,11 @@ void signals_reap(struct session *session)
 	pid_t whom = getpid() == 1 ? -1 : session->launch.pid;
 	int status;
 	struct rusage usage;
+	/* Its stops are for the thread that enters what it executes. */
+	if (entrants_hold(&session->entrants, session->launch.pid))
+		return;
 	for (pid_t pid; !session->ended || whom == -1;) {
-		pid = wait4(whom, &status, WNOHANG | WUNTRACED, &usage);
+		pid = wait4(whom, &status, WNOHANG | WUNTRACED | __WNOTHREAD, &usage);
 		if (pid <= 0)
 			break;
 		if (pid == session->launch.pid)

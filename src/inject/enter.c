@@ -220,7 +220,8 @@ static int find_functions(struct entering *e, struct proc_maps *maps, struct tm_
 {
 	pid_t pid = e->options->pid;
 	char path[64];
-	struct plan_source source = {.what = PLAN_ALL | PLAN_SYSTEM, .hooks = e->options->hooks};
+	struct plan_source source = {.what = PLAN_ALL | PLAN_SYSTEM | PLAN_EXEC,
+				     .hooks = e->options->hooks};
 	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
 	const struct proc_map *map = proc_maps_find(maps, e->registers.rip);
 	source.fd = open(path, O_RDONLY | O_CLOEXEC);

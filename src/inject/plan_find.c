@@ -70,6 +70,8 @@ static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
 		return (what & PLAN_LIBC) &&
 		       (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL || !search->wants_malloc);
 	case PLAN_FAMILY_SYSTEM:
+		if (candidate->match.name->site.hook == WIRE_HOOK_EXEC && !(what & PLAN_EXEC))
+			return false;
 		return (what & PLAN_SYSTEM) && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
 		       !candidate->flaw;
 	case PLAN_FAMILY_JEMALLOC:

@@ -33,7 +33,8 @@ enum wire_hook {
 	WIRE_HOOK_MADVISE = 12,
 	WIRE_HOOK_SBRK = 13,
 	WIRE_HOOK_FORK = 14,
-	WIRE_HOOK_COUNT = 15,
+	WIRE_HOOK_EXEC = 15, /* execve */
+	WIRE_HOOK_COUNT = 16,
 };
 
 enum {

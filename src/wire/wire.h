@@ -363,7 +363,8 @@ struct wire_hello {
 	uint32_t version;
 	char agent_version[24];
 	char token[32];
-	uint32_t pid;    /* as the target sees itself; the collector prefers SO_PEERCRED */
+	uint32_t pid;    /* as the target sees itself (EXEC, SPAWN: the thread); the collector
+			  * prefers SO_PEERCRED for the process */
 	uint32_t forked; /* enum wire_hello_kind */
 	uint64_t glue;   /* where stubs of patched functions jump to (site.h); 0: all is patched */
 };
@@ -371,6 +372,15 @@ enum wire_hello_kind {
 	WIRE_HELLO_IMAGE = 0, /* a program has just been started */
 	WIRE_HELLO_FORKED = 1,
 	WIRE_HELLO_WOKEN = 2, /* runs already, and was not recorded until now */
+	/* A thread is about to execute (EXEC), or to start in a child (SPAWN), a program that no
+	 * loader brings an agent to: struct wire_ask follows. The answer has no descriptor. accept
+	 * == 1: the program will be entered; the connection stays until the execution, or until a
+	 * byte says that it is over. */
+	WIRE_HELLO_EXEC = 3,
+	WIRE_HELLO_SPAWN = 4,
+};
+struct wire_ask {
+	char program[256]; /* its path, cut if need be */
 };
 struct wire_welcome {
 	uint32_t magic;

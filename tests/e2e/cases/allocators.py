@@ -103,6 +103,65 @@ def dormant(t):
     t.expect("tidemark attach" in result.err, f"no help: {result.err!r}")
 
 
+def started(t, starter, how, program, *arguments):
+    """The report of a static program that another one starts, by a trace of its own."""
+    for path in t.folder.glob("*.tide"):
+        path.unlink()
+    result = t.record([starter, how, program, *arguments], ["--children"],
+                      {"PATH": f"{t.targets}:/usr/bin:/bin"})
+    t.equal(f"{starter} {how}: exit status", result.status, int(arguments[0]))
+    reports = [t.report(path, "--by", "function") for path in sorted(t.folder.glob("*.tide"))]
+    found = [report for report in reports if report["program"].endswith("simple_static")]
+    t.need(len(found) == 1, f"{starter} {how}: recorded: {[r['program'] for r in reports]}: "
+                            f"{result.err[-600:]!r}")
+    t.functions_match(found[0], t.ledger())
+    t.equal(f"{starter} {how}: note", found[0]["note"] or "", "")
+
+
+for starter, ways in (("starter", ["exec", "execvp", "fexecve", "fork", "vfork", "spawn", "spawnp",
+                                   "thread", "execfail"]),
+                      ("starter_static", ["exec", "fork", "vfork", "spawn"]),
+                      ("starter_static_pie", ["exec"]),
+                      ("starter_static_musl", ["execvp", "vfork", "spawn"])):
+    def starts(t, starter=starter, ways=ways):
+        t.target(starter)
+        for how in ways:
+            program = "simple_static" if how in ("execvp", "spawnp") else t.target("simple_static")
+            started(t, starter, how, program, "7")
+    case(f"allocators/started_by_{starter}", "a static program that another one starts is missed",
+         seconds=180)(starts)
+
+
+@case("allocators/started_by_shell", "a static program is missed when a shell or a script starts it")
+def started_by_shell(t):
+    """One trace, of the program: what started it is not kept."""
+    program = t.target("simple_static")
+    script = t.folder / "script"
+    script.write_text(f"#!/bin/sh\n{program} 3\nexit 4\n")
+    script.chmod(0o755)
+    for command, status in ((["sh", "-c", f"{program} 3"], 3), ([script], 4),
+                            (["sh", "-c", f"{program} 3; exit 5"], 5), (["env", program, "3"], 3)):
+        result = t.record(command, ["-f"])
+        t.equal(f"{command}: exit status", result.status, status)
+        report = t.report(None, "--by", "function")
+        t.equal(f"{command}: program", report["program"], str(program))
+        t.functions_match(report, t.ledger())
+        t.equal("traces", len(list(t.folder.glob("*.tide*"))), 1)
+
+
+@case("allocators/started_stripped", "a static program that cannot be recorded is passed over in silence")
+def started_stripped(t):
+    """It runs as ever; the end lines and the trace of who started it name it, and say why."""
+    stripped = t.folder / "stripped"
+    run_program([t.need_tool("strip"), "-o", stripped, t.target("simple_static")], None, t.folder,
+                t.seconds)
+    for end in ("", "; exit 3"):
+        result = t.record(["sh", "-c", f"{stripped} 3{end}"], ["-f"])
+        t.equal("exit status", result.status, 3)
+        for text in (result.err, t.tool("info", t.trace).out):
+            t.expect("Not recorded: " in text and "has no symbols" in text, f"no word: {text!r}")
+
+
 @case("allocators/no_ptrace", "without the right to trace a linked-in allocator is lost")
 def no_ptrace(t):
     """The agent patches by itself; a static program is refused with a word that helps."""
@@ -124,3 +183,9 @@ def no_ptrace(t):
                           t.target("simple_static"), "3"],
                          t.environment(), t.folder, t.seconds)
     t.equal("exit status with --or-run", result.status, 3)
+    result = run_program([*denied, t.tidemark, "run", "-f", "-o", t.trace, "--", "sh", "-c",
+                          f"{t.target('simple_static')} 3; exit 4"],
+                         t.environment(), t.folder, t.seconds)
+    t.equal("exit status of the shell", result.status, 4)
+    for text in (result.err, t.tool("info", t.trace).out):
+        t.expect("Not recorded: " in text and "SYS_PTRACE" in text, f"no word: {text!r}")

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Before a program is executed: is it one that no loader brings us into
+ * (statically linked)? Then the collector is asked to enter it at its first
+ * instruction. Everything here writes to the stack alone, because a child of
+ * vfork comes by; and to little of it (1 KiB where the path is given): musl's
+ * posix_spawn gives its child 5 KiB.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct execute_request {
+	const char *file;  /* NULL: fd */
+	int fd;            /* fexecve's */
+	bool search;       /* in PATH, unless the name has a slash */
+	bool spawn;        /* in a child */
+	char *const *envp; /* what it will find; NULL: our own */
+};
+
+/* -1: nothing is to be done. Else give it to execute_over() if the call returns. */
+int execute_ask(const struct execute_request *request);
+void execute_over(int asked);
