@@ -268,7 +268,7 @@ static struct section *section_of(struct session *session, pid_t pid)
 static unsigned present_interval(struct session *session, const struct session_process *process,
 				 pid_t parent)
 {
-	const struct session_process *model = process ? process : find_process(session, parent);
+	const struct session_process *model = process ? process : admit_find(session, parent);
 	const struct section *section = model ? recording_section(model->recording) : NULL;
 	if (!section || section_state(section) == WIRE_OFF)
 		return session->options->sample_log2;
