@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions that were patched (wire/site.h): the stub has pushed the address of
- * the site and jumps to tidemark_patched.
+ * the site, or has it in a register, and jumps to tidemark_patched.
  *
  * Compilers keep values in registers that a call may change, when they can see
  * that the function they call leaves them alone (-fipa-ra, in static programs).
@@ -14,6 +14,7 @@
  */
 #include "agent/entry.h"
 #include "agent/entry_maps.h"
+#include "agent/entry_plain.h"
 #include "agent/entry_process.h"
 #include "agent/execute.h"
 #include "agent/memory_ops.h"
@@ -78,12 +79,9 @@ static inline uintptr_t call(const struct patched_frame *frame, uint64_t functio
 static inline uintptr_t call_real(struct lane *lane, const struct call_site *site,
 				  const struct patched_frame *frame, uint64_t function)
 {
-	const void *outer_site = lane->real_site;
-	uintptr_t outer = hook_call(lane, site);
-	lane->real_site = frame->site;
+	uintptr_t outer = patched_call_begins(lane, site);
 	uintptr_t result = call(frame, function);
-	hook_return(lane, outer);
-	lane->real_site = outer_site;
+	patched_call_ends(lane, outer);
 	return result;
 }
 
@@ -110,15 +108,14 @@ static void note_block(struct lane *lane, const struct call_site *site,
 		       const struct patched_frame *frame, uintptr_t block, size_t bytes)
 {
 	const struct wire_site *what = frame->site;
-	struct label *label = source_of(lane, site, what);
-	if (hook_recording())
-		hook_heap_block(lane, site, WIRE_OP_ALLOC, what->api, keyed(what, label, block),
-				bytes, alignment_of(frame), heap_labelled(label));
-	else if (sample_is_on())
-		hook_sampled(lane, site, what->api,
-			     (struct hook_new_block){keyed(what, label, block), bytes,
-						     alignment_of(frame)},
-			     heap_labelled(label));
+	struct heap_name heap = heap_patched(what);
+	struct hook_new_block new = {(void *)block, bytes, alignment_of(frame)};
+	if (unlikely(what->flags & WIRE_SITE_OWN_KEY)) {
+		struct label *label = source_of(lane, site, what);
+		heap = heap_labelled(label);
+		new.block = keyed(what, label, block);
+	}
+	patched_note(lane, site, what->api, new, heap);
 }
 
 /* Before the call: the block that ends with it. */
@@ -149,19 +146,17 @@ static inline bool is_own_call(const struct patched_frame *frame)
 	return unlikely(what->flags & WIRE_SITE_OWN_CALLS) && frame->pc - what->twin < what->label;
 }
 
-__attribute__((used, hot)) static struct patched_result patched_free(struct patched_frame *frame)
+/* No result: rax, too, is as the caller left it. */
+static bool patched_free(struct patched_frame *frame)
 {
-	const struct patched_result passed = {0, false};
 	struct call_site site = call_site_of(frame);
 	uintptr_t block = argument(frame, frame->site->pointer, 0);
 	struct lane *lane = block && !is_own_call(frame) ? hook_begin(&site) : NULL;
 	if (unlikely(!lane))
-		return passed;
+		return false;
 	note_free(lane, &site, frame->site, block);
-	uintptr_t outer = hook_call(lane, &site);
-	call(frame, frame->site->original); /* no result: rax, too, is as the caller left it */
-	hook_return(lane, outer);
-	return (struct patched_result){frame->result, true};
+	call_real(lane, &site, frame, frame->site->original);
+	return true;
 }
 
 /* A realloc's new block; the old one's end has been told. */
@@ -326,9 +321,11 @@ static bool patched_exec(struct patched_frame *frame)
 	return true;
 }
 
-static bool patched_rare(struct patched_frame *frame)
+static bool patched_hook(struct patched_frame *frame)
 {
 	switch ((enum wire_hook)frame->site->hook) {
+	case WIRE_HOOK_FREE:
+		return patched_free(frame);
 	case WIRE_HOOK_REALLOC:
 	case WIRE_HOOK_REALLOCF:
 		return patched_realloc(frame);
@@ -353,49 +350,25 @@ static bool patched_rare(struct patched_frame *frame)
 		return patched_exec(frame);
 	case WIRE_HOOK_ALLOC:
 		return patched_alloc(frame);
-	case WIRE_HOOK_FREE:
 	case WIRE_HOOK_COUNT:
 		break;
 	}
 	return false;
 }
 
-HOOKED static struct patched_result patched_other(struct patched_frame *frame)
-{
-	if (likely(frame->site->hook == WIRE_HOOK_FREE))
-		return patched_free(frame);
-	bool done = patched_rare(frame);
-	return (struct patched_result){frame->result, done};
-}
-
-/*
- * From tidemark_patched. What is most common, an allocation of as many bytes as
- * the first argument says, is done here.
- */
+/* From tidemark_patched. */
 __attribute__((used, hot)) static struct patched_result patched_call(struct patched_frame *frame)
 {
-	if (!(frame->site->flags & WIRE_SITE_PLAIN))
-		return patched_other(frame);
-	struct call_site site = call_site_of(frame);
-	struct lane *lane = hook_begin(&site);
-	if (unlikely(!lane))
-		return (struct patched_result){0, false};
-	uintptr_t block = call_real(lane, &site, frame, frame->site->original);
-	if (hook_recording())
-		hook_heap_block(lane, &site, WIRE_OP_ALLOC, frame->site->api, (void *)block,
-				frame->arguments[0], 0, heap_patched(frame->site));
-	else if (sample_is_on())
-		hook_sampled(lane, &site, frame->site->api,
-			     (struct hook_new_block){(void *)block, frame->arguments[0], 0},
-			     heap_patched(frame->site));
-	return (struct patched_result){block, true};
+	bool done = patched_hook(frame);
+	return (struct patched_result){frame->result, done};
 }
 
 _Static_assert(offsetof(struct agent, state) == 0, "known to the assembler");
 _Static_assert(offsetof(struct wire_site, original) == 0, "known to the assembler");
 _Static_assert(AGENT_PASS == 1, "known to the assembler");
 _Static_assert(WIRE_GLUE_LIGHT == 1 && WIRE_GLUE_ALLOC == 2 && WIRE_GLUE_FREE == 3 &&
-		       WIRE_GLUE_BYTES == 128,
+		       WIRE_GLUE_FEW_ALLOC == 4 && WIRE_GLUE_FEW_FREE == 5 &&
+		       WIRE_GLUE_FEW_REALLOC == 6 && WIRE_GLUE_BYTES == 128,
 	       "known to the assembler");
 
 #define PUSH(name)    "	push %" #name "\n	.cfi_adjust_cfa_offset 8\n"
@@ -407,19 +380,15 @@ _Static_assert(WIRE_GLUE_LIGHT == 1 && WIRE_GLUE_ALLOC == 2 && WIRE_GLUE_FREE ==
 
 #define MOVE_DOWN(bytes) \
 	"	lea -" #bytes "(%rsp), %rsp\n	.cfi_adjust_cfa_offset " #bytes "\n"
-#define ONE      MOVE_DOWN(40) PUSH(rdi)
-#define ONE_BACK POP(rdi) DROP(72)
-#define LIGHT(at, push, function, back)                                                 \
-	".org tidemark_patched + " at ", 0xcc\n"                                        \
-	"	cmpl $1, agent(%rip)\n"                                                       \
-	"	je 1b\n" PUSH(rbp) MOVE_DOWN(24) push "	mov %rsp, %rdi\n"               \
-						      "	call " function "\n"            \
-						      "	test %edx, %edx\n"              \
-						      "	jz 3f\n" RETURN(88) "3:\n" back \
-									    "	jmp 1b\n"
+/* The site is in rcx. */
+#define PLAIN(at, function)                      \
+	".org tidemark_patched + " at ", 0xcc\n" \
+	"	cmpl $1, agent(%rip)\n"                \
+	"	jne " function "\n"              \
+	"	jmp *(%rcx)\n"
 
 /*
- * One form for each enum wire_glue. The light ones keep the arguments only for
+ * One form for each enum wire_glue. The light one keeps the arguments only for
  * the call itself.
  * The way on leaves rax, too: what lies right below the stack pointer is ours for
  * a moment, since signal handlers leave it alone (the red zone).
@@ -452,9 +421,24 @@ __asm__(".text\n"
 	DROP(8)
 	"	jmp *-8(%rsp)\n"
 	"	.cfi_adjust_cfa_offset 8\n"
-	LIGHT("128", ARGUMENTS(PUSH), "patched_call", BACK(POP) DROP(32))
-	LIGHT("256", ONE, "patched_call", ONE_BACK)
-	LIGHT("384", ONE, "patched_free", ONE_BACK)
+	".org tidemark_patched + 128, 0xcc\n"
+	"	cmpl $1, agent(%rip)\n"
+	"	je 1b\n"
+	PUSH(rbp) MOVE_DOWN(24) ARGUMENTS(PUSH)
+	"	mov %rsp, %rdi\n"
+	"	call patched_call\n"
+	"	test %edx, %edx\n"
+	"	jz 3f\n"
+	RETURN(88)
+	"3:\n"
+	BACK(POP) DROP(32)
+	"	jmp 1b\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	PLAIN("256", "patched_malloc")
+	PLAIN("384", "patched_release")
+	PLAIN("512", "patched_few_alloc")
+	PLAIN("640", "patched_few_free")
+	PLAIN("768", "patched_few_realloc")
 	"	.cfi_endproc\n"
 	".size tidemark_patched,.-tidemark_patched\n");
 /* clang-format on */

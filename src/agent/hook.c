@@ -45,6 +45,13 @@ AGENT_COLD void hook_sampled(struct lane *lane, const struct call_site *site, en
 	tell_sampled(lane, site, WIRE_OP_ALLOC, api, new, heap);
 }
 
+AGENT_COLD void hook_born(struct lane *lane, const struct call_site *site, enum wire_api api,
+			  void *block)
+{
+	if (block && hook_frees_recorded())
+		emit_plain(lane, site, WIRE_OP_BORN, api, block);
+}
+
 AGENT_COLD void hook_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
 				struct hook_new_block new)
 {
@@ -53,8 +60,7 @@ AGENT_COLD void hook_unrecorded(struct lane *lane, const struct call_site *site,
 		return;
 	}
 	if (hook_frees_recorded()) {
-		if (new.block)
-			emit_plain(lane, site, WIRE_OP_BORN, api, new.block);
+		hook_born(lane, site, api, new.block);
 		return;
 	}
 	if (atomic_load_explicit(&agent.map.control->state, memory_order_relaxed) != WIRE_OFF)

@@ -117,6 +117,9 @@ struct hook_new_block {
 void hook_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
 		     struct hook_new_block new);
 
+/* Likewise, of a patched function: paused, the new block's address is told. */
+void hook_born(struct lane *lane, const struct call_site *site, enum wire_api api, void *block);
+
 /* Sampling is on: the new block is recorded if it is chosen, a failure always. */
 void hook_sampled(struct lane *lane, const struct call_site *site, enum wire_api api,
 		  struct hook_new_block new, struct heap_name heap);

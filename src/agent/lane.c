@@ -236,12 +236,11 @@ static struct lane *enter_exception(struct lane *lane)
 	return lane;
 }
 
-/* Is the word that the stub of a patched function has pushed still there? Then so is the call. */
+/* Is the return address of a patched function still there? Then so is the call. */
 static bool is_patched_frame(const struct lane *lane)
 {
-	enum { SITE_BELOW = 16 }; /* the return address, and the site below it */
-	return lane->real_site &&
-	       *(const void *const volatile *)(lane->real_sp - SITE_BELOW) == lane->real_site;
+	return lane->real_pc &&
+	       *(const volatile uintptr_t *)(lane->real_sp - sizeof(uintptr_t)) == lane->real_pc;
 }
 
 /* real_sp is raised: inside the real allocator, or stale. */

@@ -107,9 +107,9 @@ struct lane {
 	struct wire_chunk *chunk;
 	struct wire_stream *stream;
 	/* Nesting: the stack pointer at which it was raised, 0 when not inside. */
-	uintptr_t agent_sp;    /* inside the agent's own code */
-	uintptr_t real_sp;     /* inside the real allocator */
-	const void *real_site; /* inside a patched one: the site, which lies below real_sp - 8 */
+	uintptr_t agent_sp; /* inside the agent's own code */
+	uintptr_t real_sp;  /* inside the real allocator */
+	uintptr_t real_pc; /* inside a patched one: where it returns to, which lies below real_sp */
 	uint32_t tid;
 	uint32_t number;   /* 0 or 1 */
 	uint32_t labelled; /* how many of labels[] are set */

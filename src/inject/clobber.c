@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inject/clobber.h"
 
+#include <string.h>
+
+#include "inject/plan_extent.h"
+
 enum {
 	CALLEES_MAX = 24,
 	CALLEE_BYTES_MAX = 8 << 10,
 	REX_R = 4,
 	REX_B = 1,
+	STUB_BYTES = 16,
 	ESCAPE = 0x0f,
 	REGISTER_FORM = 3, /* ModRM.mod: the operand is a register */
 };
 
+/* A function that is called, or jumped to. */
+struct callee {
+	uint64_t address;
+	uint32_t kept; /* what those on the way to it push */
+};
+
 struct survey {
 	uint32_t written, pushed;
-	uint64_t callees[CALLEES_MAX];
+	struct callee callees[CALLEES_MAX];
 	size_t callee_count;
 };
 
@@ -89,6 +100,16 @@ static uint32_t bit_of(uint8_t number, uint8_t rex, uint8_t extension)
 	return 1u << (number & 7) << (rex & extension ? 8 : 0);
 }
 
+/*
+ * A call of whatever a pointer says, or a jump through a pointer at a fixed place:
+ * no compiler can know what that function leaves alone.
+ */
+static bool goes_anywhere(const uint8_t *bytes)
+{
+	enum { GROUP = 0xff, CALL = 2, JUMP_BY_RIP = 0x25 };
+	return bytes[0] == GROUP && ((bytes[1] >> 3 & 7) == CALL || bytes[1] == JUMP_BY_RIP);
+}
+
 /* What an instruction plainly does, as far as it is plain. */
 static void note_instruction(struct survey *survey, const uint8_t *bytes, size_t count)
 {
@@ -102,6 +123,8 @@ static void note_instruction(struct survey *survey, const uint8_t *bytes, size_t
 		survey->written |= bit_of(bytes[at], rex, REX_B);
 	if (at < count && bytes[at] >= 0x50 && bytes[at] <= 0x57)
 		survey->pushed |= bit_of(bytes[at], rex, REX_B);
+	if (at + 2 <= count && goes_anywhere(bytes + at))
+		survey->written |= CLOBBER_RAX | CLOBBER_OTHERS;
 	bool escaped = at < count && bytes[at] == ESCAPE;
 	at += escaped;
 	if (at + 2 > count)
@@ -115,8 +138,11 @@ static void note_instruction(struct survey *survey, const uint8_t *bytes, size_t
 
 static void note_callee(struct survey *survey, uint64_t target)
 {
+	for (size_t i = 0; i < survey->callee_count; i++)
+		if (survey->callees[i].address == target)
+			return;
 	if (survey->callee_count < CALLEES_MAX)
-		survey->callees[survey->callee_count++] = target;
+		survey->callees[survey->callee_count++] = (struct callee){.address = target};
 }
 
 static void look_through(struct survey *survey, const struct reloc_code *code)
@@ -144,24 +170,47 @@ static uint64_t size_of(const struct plan_elf *elf, uint64_t address)
 			    symbol->st_shndx != SHN_UNDEF)
 				return symbol->st_size;
 		}
-	return 0;
+	return plan_extent(elf, address);
 }
 
-/* Of a function that is called, or jumped to. */
-static uint32_t written_at(const struct plan_elf *elf, uint64_t address, uint64_t bias)
+/* Is it a stub of the linker's for a function of another module? */
+static bool is_stub(const uint8_t *bytes, size_t count)
+{
+	static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
+	size_t at = 0;
+	if (count >= sizeof landing && memcmp(bytes, landing, sizeof landing) == 0)
+		at += sizeof landing;
+	while (at < count && is_prefix(bytes[at])) /* bnd */
+		at++;
+	return at + 2 <= count && goes_anywhere(bytes + at);
+}
+
+/* Adds what a function that is called changes, and whom it calls. */
+static void look_into(struct survey *survey, const struct callee *callee,
+		      const struct plan_elf *elf, uint64_t bias)
 {
 	uint8_t bytes[CALLEE_BYTES_MAX];
-	uint64_t size = size_of(elf, address - bias);
-	size_t wanted = size < sizeof bytes ? (size_t)size : sizeof bytes;
-	struct survey survey = {0};
+	uint64_t address = callee->address - bias, size = size_of(elf, address);
+	size_t wanted = !size ? STUB_BYTES : size < sizeof bytes ? (size_t)size : sizeof bytes;
+	struct survey own = {0};
 	const struct reloc_code code = {
 		.bytes = bytes,
-		.count = wanted ? plan_elf_code(elf, address - bias, bytes, wanted) : 0,
+		.count = plan_elf_code(elf, address, bytes, wanted),
 		.function_bytes = (size_t)size,
-		.address = address,
+		.address = callee->address,
 	};
-	look_through(&survey, &code);
-	return survey.written & ~survey.pushed;
+	if (size)
+		look_through(&own, &code);
+	else if (is_stub(bytes, code.count))
+		own.written = CLOBBER_RAX | CLOBBER_OTHERS;
+	uint32_t kept = callee->kept | own.pushed;
+	survey->written |= own.written & ~kept;
+	for (size_t i = 0; i < own.callee_count; i++) {
+		size_t before = survey->callee_count;
+		note_callee(survey, own.callees[i].address);
+		if (survey->callee_count > before)
+			survey->callees[before].kept = kept;
+	}
 }
 
 uint32_t clobber_find(const struct reloc_code *code, const struct plan_elf *elf, uint64_t bias)
@@ -169,7 +218,9 @@ uint32_t clobber_find(const struct reloc_code *code, const struct plan_elf *elf,
 	const uint32_t all = CLOBBER_RAX | CLOBBER_OTHERS;
 	struct survey survey = {0};
 	look_through(&survey, code);
-	for (size_t i = 0; i < survey.callee_count && (survey.written & all) != all; i++)
-		survey.written |= written_at(elf, survey.callees[i], bias);
+	for (size_t i = 0; i < survey.callee_count && (survey.written & all) != all; i++) {
+		struct callee callee = survey.callees[i];
+		look_into(&survey, &callee, elf, bias);
+	}
 	return survey.written & ~survey.pushed & all;
 }

@@ -21,8 +21,8 @@ enum {
 
 /*
  * Those of CLOBBER_* that it changes. The code is the function's; elf is its
- * module, bias how far that is from its addresses. What it calls directly is
- * looked at, too, one level deep. What it pushes it may restore: such a register
- * does not count. Bounded.
+ * module, bias how far that is from its addresses. What it calls is looked at,
+ * too; a call whose target the code does not tell changes all. What it pushes it
+ * may restore: such a register does not count. Bounded.
  */
 uint32_t clobber_find(const struct reloc_code *code, const struct plan_elf *elf, uint64_t bias);

@@ -13,14 +13,15 @@
 enum {
 	PAGE_BYTES = 4096,
 	GLUE_BYTES = 8 * WIRE_GLUE_COUNT,
-	STUB_BYTES = 12,  /* push, jmp: 6 bytes each */
-	LABEL_BYTES = 76, /* longer names of allocators are cut */
+	STUB_BYTES = 24,  /* push or lea, jmp: 6 or 7 bytes each; what follows is aligned */
+	LABEL_BYTES = 80, /* longer names of allocators are cut */
 	LABEL_AT = 8 + STUB_BYTES + RELOC_COPY_BYTES,
 	SLOT_BYTES = LABEL_AT + LABEL_BYTES, /* a multiple of 16 */
 	REACH_MARGIN = 1 << 20,
 	LOWEST = 0x10000, /* what mmap_min_addr may forbid */
 };
-#define REACH ((uint64_t)INT32_MAX - REACH_MARGIN)
+#define REACH       ((uint64_t)INT32_MAX - REACH_MARGIN)
+#define PLAIN_FLAGS ((unsigned)(WIRE_SITE_LIGHT | WIRE_SITE_ONE | WIRE_SITE_FEW | WIRE_SITE_PLAIN))
 
 _Static_assert(SLOT_BYTES % 16 == 0, "stubs are aligned");
 
@@ -101,24 +102,55 @@ static void put_u64(uint8_t *at, uint64_t value)
 	memcpy(at, &value, sizeof value);
 }
 
-/* push or jmp through memory that lies `back` bytes before the instruction's end. */
-static void put_indirect(uint8_t *at, uint8_t modrm, uint64_t back)
+/* An instruction whose operand lies `back` bytes before its end. Returns its end. */
+static uint8_t *put_indirect(uint8_t *at, const char *opcode, uint64_t back)
 {
 	int32_t distance_back = -(int32_t)back;
-	at[0] = 0xff;
-	at[1] = modrm;
-	memcpy(at + 2, &distance_back, sizeof distance_back);
+	size_t bytes = strlen(opcode);
+	memcpy(at, opcode, bytes);
+	memcpy(at + bytes, &distance_back, sizeof distance_back);
+	return at + bytes + sizeof distance_back;
+}
+
+/* What is most common has the shortest way in the agent. */
+static bool is_plain(const struct wire_site *site)
+{
+	return site->hook == WIRE_HOOK_ALLOC && site->size == 0 && !(site->flags & ~PLAIN_FLAGS) &&
+	       site->count >= WIRE_SITE_ARGUMENTS && site->alignment >= WIRE_SITE_ARGUMENTS;
 }
 
 static enum wire_glue glue_of(const struct wire_site *site)
 {
+	unsigned special = site->flags & ~PLAIN_FLAGS;
 	if (!(site->flags & WIRE_SITE_LIGHT))
 		return WIRE_GLUE_FULL;
-	if (!(site->flags & WIRE_SITE_ONE))
+	if (is_plain(site) && site->flags & WIRE_SITE_ONE)
+		return WIRE_GLUE_ALLOC;
+	if (site->hook == WIRE_HOOK_FREE && site->pointer == 0 && !special)
+		return site->flags & WIRE_SITE_ONE   ? WIRE_GLUE_FREE
+		       : site->flags & WIRE_SITE_FEW ? WIRE_GLUE_FEW_FREE
+						     : WIRE_GLUE_LIGHT;
+	if (!(site->flags & WIRE_SITE_FEW))
 		return WIRE_GLUE_LIGHT;
-	return site->hook == WIRE_HOOK_FREE    ? WIRE_GLUE_FREE
-	       : site->hook == WIRE_HOOK_ALLOC ? WIRE_GLUE_ALLOC
-					       : WIRE_GLUE_LIGHT;
+	if ((site->hook == WIRE_HOOK_ALLOC || site->hook == WIRE_HOOK_OUT) && !special)
+		return WIRE_GLUE_FEW_ALLOC;
+	return site->hook == WIRE_HOOK_REALLOC && !(special & ~(unsigned)WIRE_SITE_FREES_AT_ZERO)
+		       ? WIRE_GLUE_FEW_REALLOC
+		       : WIRE_GLUE_LIGHT;
+}
+
+/* The slot begins with the site's address. */
+static void put_stub(struct patch_set *set, size_t offset, enum wire_glue glue, uint64_t site)
+{
+	uint8_t *slot = set->island + offset, *at = slot + 8;
+	put_u64(slot, site);
+	if (glue >= WIRE_GLUE_ALLOC)
+		at = put_indirect(at, "\x48\x8d\x0d", /* lea site(%rip), %rcx */
+				  set->address + offset + 8 + 7 - site);
+	else
+		at = put_indirect(at, "\xff\x35", 8 + 6); /* pushq site(%rip) */
+	/* jmp *glue(%rip): the pointers are at the island's start */
+	put_indirect(at, "\xff\x25", (uint64_t)(at - set->island) + 6 - 8 * glue);
 }
 
 static int put_slot(struct patch_set *set, struct plan *plan, size_t index)
@@ -129,10 +161,7 @@ static int put_slot(struct patch_set *set, struct plan *plan, size_t index)
 	uint8_t *slot = set->island + offset;
 	uint64_t address = set->address + offset;
 	uint64_t site = set->address + GLUE_BYTES + index * sizeof(struct wire_site);
-	put_u64(slot, site);
-	put_indirect(slot + 8, 0x35, 8 + 6);               /* pushq site(%rip) */
-	size_t glue = 8 * glue_of(&entry->site);           /* from the island's start */
-	put_indirect(slot + 14, 0x25, offset + 20 - glue); /* jmp *glue(%rip) */
+	put_stub(set, offset, glue_of(&entry->site), site);
 	patch->copy = address + 8 + STUB_BYTES;
 	int error = reloc_emit(&entry->reloc, patch->copy, slot + 8 + STUB_BYTES, &copied);
 	if (error)
@@ -141,14 +170,6 @@ static int put_slot(struct patch_set *set, struct plan *plan, size_t index)
 	patch->address = entry->reloc.address + entry->reloc.entry;
 	memcpy(patch->old, entry->reloc.old + entry->reloc.entry, sizeof patch->old);
 	return reloc_jump(patch->address, address + 8, patch->new);
-}
-
-/* What is most common has the shortest way in the agent. */
-static bool is_plain(const struct wire_site *site)
-{
-	return site->hook == WIRE_HOOK_ALLOC && site->size == 0 &&
-	       !(site->flags & ~(unsigned)(WIRE_SITE_LIGHT | WIRE_SITE_ONE)) &&
-	       site->count >= WIRE_SITE_ARGUMENTS && site->alignment >= WIRE_SITE_ARGUMENTS;
 }
 
 static void put_sites(struct patch_set *set, struct plan *plan)

@@ -135,18 +135,29 @@ const char *plan_elf_name(const struct plan_table *table, const Elf64_Sym *symbo
 	return symbol->st_name < table->name_bytes ? table->names + symbol->st_name : "";
 }
 
-size_t plan_elf_code(const struct plan_elf *elf, uint64_t address, void *code, size_t bytes)
+static size_t read_loaded(const struct plan_elf *elf, uint32_t flags, uint64_t address, void *data,
+			  size_t bytes)
 {
 	for (size_t i = 0; i < elf->header_count; i++) {
 		const Elf64_Phdr *header = &elf->headers[i];
 		uint64_t offset = address - header->p_vaddr;
-		if (header->p_type != PT_LOAD || !(header->p_flags & PF_X) ||
+		if (header->p_type != PT_LOAD || (header->p_flags & flags) != flags ||
 		    address < header->p_vaddr || offset >= header->p_filesz)
 			continue;
 		size_t got = 0;
 		if (bytes > header->p_filesz - offset)
 			bytes = header->p_filesz - offset;
-		return io_pread(elf->fd, code, bytes, header->p_offset + offset, &got) ? 0 : got;
+		return io_pread(elf->fd, data, bytes, header->p_offset + offset, &got) ? 0 : got;
 	}
 	return 0;
+}
+
+size_t plan_elf_code(const struct plan_elf *elf, uint64_t address, void *code, size_t bytes)
+{
+	return read_loaded(elf, PF_X, address, code, bytes);
+}
+
+size_t plan_elf_data(const struct plan_elf *elf, uint64_t address, void *data, size_t bytes)
+{
+	return read_loaded(elf, 0, address, data, bytes);
 }

@@ -42,3 +42,6 @@ const char *plan_elf_name(const struct plan_table *table, const Elf64_Sym *symbo
  * segment of the file; how many is returned, 0 for none.
  */
 size_t plan_elf_code(const struct plan_elf *elf, uint64_t address, void *code, size_t bytes);
+
+/* Likewise, from any segment. */
+size_t plan_elf_data(const struct plan_elf *elf, uint64_t address, void *data, size_t bytes);

@@ -5,6 +5,7 @@
  *
  *   function        jmp stub
  *   stub            push site(%rip); jmp *glue(%rip)      glue: in the agent's tidemark_patched
+ *                   (from WIRE_GLUE_ALLOC on: lea site(%rip), %rcx)
  *   site            struct wire_site: what the arguments mean, and where to go on
  *   site.original   the moved first instructions, then a jump into the function
  *
@@ -48,6 +49,7 @@ enum {
 	WIRE_SITE_LIGHT = 1u << 4,     /* it changes all registers that a call may change itself */
 	WIRE_SITE_ONE = 1u << 5,       /* it has one argument, and no more */
 	WIRE_SITE_OWN_CALLS = 1u << 6, /* FREE: calls from `label` bytes at `twin` are its own */
+	WIRE_SITE_FEW = 1u << 7,       /* it has three arguments at most */
 	WIRE_SITE_SOURCES = 16,        /* allocators with a label; numbers from 1 */
 	WIRE_PATCH_BYTES = 5,
 };
@@ -56,9 +58,13 @@ enum {
 enum wire_glue {
 	WIRE_GLUE_FULL = 0,
 	WIRE_GLUE_LIGHT = 1, /* WIRE_SITE_LIGHT */
-	WIRE_GLUE_ALLOC = 2, /* likewise, WIRE_SITE_ONE, WIRE_HOOK_ALLOC */
-	WIRE_GLUE_FREE = 3,  /* likewise, WIRE_HOOK_FREE */
-	WIRE_GLUE_COUNT = 4,
+	/* Likewise, in no special way; the site is the fourth argument. */
+	WIRE_GLUE_ALLOC = 2,       /* WIRE_SITE_PLAIN, WIRE_SITE_ONE */
+	WIRE_GLUE_FREE = 3,        /* WIRE_HOOK_FREE, WIRE_SITE_ONE */
+	WIRE_GLUE_FEW_ALLOC = 4,   /* WIRE_HOOK_ALLOC or WIRE_HOOK_OUT, WIRE_SITE_FEW */
+	WIRE_GLUE_FEW_FREE = 5,    /* WIRE_HOOK_FREE, WIRE_SITE_FEW */
+	WIRE_GLUE_FEW_REALLOC = 6, /* WIRE_HOOK_REALLOC, WIRE_SITE_FEW */
+	WIRE_GLUE_COUNT = 7,
 	WIRE_GLUE_BYTES = 128,
 };
 

@@ -5,6 +5,8 @@ import pathlib
 import re
 import signal
 import subprocess
+import threading
+import time
 
 from harness import start_program
 from watch import Watch
@@ -129,3 +131,22 @@ def thread_state(pid, tid):
     except OSError:
         return ""
     return text.rpartition(")")[2].split()[0]
+
+
+class Stalls:
+    """How long a thread of the test itself did not run: so long the machine let nobody run."""
+    def __enter__(self):
+        self.longest, self.over = 0, threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        last = time.monotonic()
+        while not self.over.wait(0.01):
+            now = time.monotonic()
+            self.longest, last = max(self.longest, now - last), now
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()

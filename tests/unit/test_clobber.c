@@ -8,6 +8,7 @@
 #include "harness/tap.h"
 #include "inject/clobber.h"
 #include "inject/plan.h"
+#include "inject/plan_extent.h"
 
 enum { RCX = 1u << 1, RDX = 1u << 2, RSI = 1u << 6, RDI = 1u << 7, R8 = 1u << 8, R11 = 1u << 11 };
 
@@ -49,6 +50,41 @@ static void pushes(void)
 	CHECK_EQ_U64(CHANGED(0x51, 0x31, 0xc9, 0x31, 0xf6, 0x59), RSI);
 }
 
+static void unknown_callees(void)
+{
+	const uint64_t all = CLOBBER_RAX | CLOBBER_OTHERS;
+	CHECK_EQ_U64(CHANGED(0xff, 0xd0), all);                   /* call *%rax */
+	CHECK_EQ_U64(CHANGED(0x41, 0xff, 0x54, 0x24, 0x08), all); /* call *8(%r12) */
+	CHECK_EQ_U64(CHANGED(0xff, 0x15, 0, 0, 0, 0), all);       /* call *0(%rip) */
+	CHECK_EQ_U64(CHANGED(0xff, 0x25, 0, 0, 0, 0), all);       /* jmp *0(%rip) */
+	CHECK_EQ_U64(CHANGED(0x3e, 0xff, 0xe0), 0);               /* a switch: jmp *%rax */
+	CHECK_EQ_U64(CHANGED(0xff, 0x36), 0);                     /* push (%rsi) */
+	CHECK_EQ_U64(CHANGED(0x51, 0xff, 0xd0, 0x59), all & ~(uint64_t)RCX); /* pushed around it */
+}
+
+/* Stripped libraries have no names for what malloc calls; their unwind tables know its size. */
+static void extents(void)
+{
+	struct plan_elf elf;
+	struct tm_error err = {0};
+	unsigned known = 0;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	REQUIRE(plan_elf_open(fd, &elf, &err) == 0);
+	for (size_t k = 0; k < elf.table_count; k++)
+		for (size_t i = 0; i < elf.tables[k].count; i++) {
+			const Elf64_Sym *symbol = &elf.tables[k].symbols[i];
+			uint64_t extent = plan_extent(&elf, symbol->st_value);
+			if (strcmp(plan_elf_name(&elf.tables[k], symbol), "main") != 0)
+				continue;
+			CHECK_EQ_U64(extent, symbol->st_size);
+			CHECK_EQ_U64(plan_extent(&elf, symbol->st_value + 1), 0);
+			known++;
+		}
+	CHECK(known > 0);
+	plan_elf_done(&elf);
+	close(fd);
+}
+
 static void jemalloc(void)
 {
 	static const char library[] = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
@@ -70,6 +106,8 @@ static const struct tap_case cases[] = {
 	{.name = "a register that is only read, compared or stored is kept", .run = reads},
 	{.name = "what is plainly written is known by its number", .run = writes},
 	{.name = "a register that is pushed may be restored, and does not count", .run = pushes},
+	{.name = "a call through a pointer may change anything", .run = unknown_callees},
+	{.name = "functions without symbols have the size of their unwind table", .run = extents},
 	{.name = "jemalloc's malloc is known to change all that a call may", .run = jemalloc},
 };
 TAP_MAIN(cases)

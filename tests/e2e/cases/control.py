@@ -103,23 +103,27 @@ def figures(t, report, **wanted):
 
 # ---- ctl ----
 
+def live_through_pause(t, program, pid):
+    program.say("early 100 10")
+    ctl(t, pid, "pause")
+    t.equal("state", row_of(t, pid)["state"], "paused")
+    program.say("pause 50 20")
+    program.say("free early 30")
+    program.say("grow early 5 200")   # in the pause: the old ends, the new is born in it
+    program.say("free pause 10")
+    ctl(t, pid, "resume")
+    program.say("late 20 30")
+    program.say("free pause 15")
+    program.say("free early 7")       # 5 of these are the grown ones
+    t.equal("status", program.end(), 0)
+
+
 @case("control/pause", "what a pause means: nothing freed in it looks live, nothing born in it is a "
       "mystery")
 def pause(t):
     program, pid = recorded(t)
     with program:
-        program.say("early 100 10")
-        ctl(t, pid, "pause")
-        t.equal("state", row_of(t, pid)["state"], "paused")
-        program.say("pause 50 20")
-        program.say("free early 30")
-        program.say("grow early 5 200")   # in the pause: the old ends, the new is born in it
-        program.say("free pause 10")
-        ctl(t, pid, "resume")
-        program.say("late 20 30")
-        program.say("free pause 15")
-        program.say("free early 7")       # 5 of these are the grown ones
-        t.equal("status", program.end(), 0)
+        live_through_pause(t, program, pid)
     report = t.report(t.folder / "a.1.tide", "--section", "functions")
     figures(t, report, allocations=120, allocated_bytes=100 * 10 + 20 * 30, frees=30 + 5 + 2,
             unfreed_allocations=100 - 30 - 5 - 2 + 20, paused_allocations=55,
