@@ -24,6 +24,7 @@ struct verdict {
 	bool broken;
 	bool is_baseline;
 	uint64_t value;
+	double error;      /* standard error of the value where it is an estimate; else 0 */
 	uint64_t baseline; /* with is_baseline */
 	uint64_t suppressed_bytes;
 	struct culprit culprits[CHECK_CULPRITS];

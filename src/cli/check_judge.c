@@ -50,18 +50,20 @@ static void add_culprit(struct verdict *verdict, const struct culprit *culprit)
 
 /* The figure of all stacks that the budget is about; the largest are the culprits. */
 static uint64_t add_up(struct verdict *verdict, const struct view_data *data,
-		       const struct suppressions *suppressions)
+		       const struct suppressions *suppressions, uint64_t *ret_blocks)
 {
 	enum view_figure figure = figure_of[verdict->budget->figure];
 	enum view_figure partner = view_columns[figure].partner;
 	size_t count;
 	const struct view_stack_row *rows = view_stacks(data, &count);
 	uint64_t sum = 0;
+	*ret_blocks = 0;
 	for (size_t i = 0; i < count; i++) {
 		uint64_t value = rows[i].figures.of[figure];
 		if (!value || !concerns(verdict, data, suppressions, rows[i].stack))
 			continue;
 		sum += value;
+		*ret_blocks += rows[i].figures.of[partner];
 		const struct culprit culprit = {.stack = rows[i].stack,
 						.value = value,
 						.blocks = rows[i].figures.of[partner]};
@@ -85,9 +87,12 @@ static const char *why_unknown(const struct side *side, enum budget_figure figur
 static void judge(const struct check *check, struct verdict *verdict)
 {
 	const struct side *side = &check->side;
+	uint64_t blocks;
 	verdict->why_unknown = why_unknown(side, verdict->budget->figure);
 	verdict->known = !verdict->why_unknown;
-	verdict->value = add_up(verdict, side->data, check->suppressed.list);
+	verdict->value = add_up(verdict, side->data, check->suppressed.list, &blocks);
+	if (budget_is_bytes(verdict->budget->figure) && verdict->budget->figure != BUDGET_RSS)
+		verdict->error = view_error_bytes(&side->input, verdict->value, blocks);
 	if (verdict->budget->figure == BUDGET_RSS) {
 		const struct model_totals *totals = &side->totals;
 		verdict->known = totals->peak_rss_bytes > 0;
@@ -123,8 +128,9 @@ static int add_baseline(struct check *check, uint64_t *old_values, struct tm_err
 		    why_unknown(&check->side, budget.figure))
 			continue;
 		struct verdict old = {.budget = &budget};
-		old_values[made] =
-			add_up(&old, check->baseline.data, check->baseline_suppressed.list);
+		uint64_t blocks;
+		old_values[made] = add_up(&old, check->baseline.data,
+					  check->baseline_suppressed.list, &blocks);
 		double limit = (double)old_values[made] * (1 + check->tolerance);
 		uint64_t most = limit < 1.8e19 ? (uint64_t)limit : UINT64_MAX;
 		int code = budgets_add_value(&check->budgets, baseline_figures[i],

@@ -40,8 +40,10 @@ void check_put_relation(struct text *text, const struct verdict *verdict)
 		value = units_grouped(verdict->value);
 		most = units_grouped(limit);
 	}
-	text_print(text, "%s %s %s", value.text, verdict->broken ? "is more than" : "is within",
-		   most.text);
+	text_put(text, value.text);
+	if (verdict->error >= 1)
+		text_print(text, " ± %s (estimated)", units_bytes((uint64_t)verdict->error).text);
+	text_print(text, " %s %s", verdict->broken ? "is more than" : "is within", most.text);
 	if (verdict->is_baseline)
 		text_print(text, " (%s + tolerance)", value_text(verdict, verdict->baseline).text);
 	if (verdict->suppressed_bytes)
@@ -166,6 +168,8 @@ static void json_verdict(const struct check *check, struct json *json,
 		json_u64(json, "value", verdict->value);
 	else
 		json_null(json, "value");
+	if (verdict->known && verdict->error >= 1)
+		json_u64(json, "value_error", (uint64_t)verdict->error);
 	if (verdict->is_baseline)
 		json_u64(json, "baseline", verdict->baseline);
 	else

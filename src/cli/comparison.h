@@ -59,12 +59,15 @@ struct comparison_value {
 	enum { VALUE_BYTES, VALUE_COUNT, VALUE_TIME } unit;
 	bool before_known, after_known;
 	uint64_t before, after;
+	double before_error, after_error; /* standard errors of estimates; 0: exact */
 };
 /* Number `index` of the totals; false at their end. */
 bool comparison_total(const struct comparison *c, size_t index, struct comparison_value *ret);
 
 /* "+1.20 MB", "-3", "0"; "?" if a side is not known */
 struct units_text comparison_change(const struct comparison_value *value);
+/* " ± 60.0 kB": how sure the change is; "" if it is exact. */
+struct units_text comparison_error(const struct comparison_value *value);
 /* "+12.3 %", "new", "gone", "" (also if a side is not known) */
 struct units_text comparison_percent(const struct comparison_value *value);
 /* "1.20 MB", "3"; "not known" */

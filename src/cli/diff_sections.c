@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/comparison.h"
+#include "trace/weight.h"
 #include "views/origin.h"
 
 #define FACES(name) .text = comparison_##name##_text, .json = comparison_##name##_json
@@ -144,16 +145,25 @@ static uint64_t scaled(const struct comparison *c, uint64_t value)
 static struct comparison_value figure_value(const struct comparison *c, const char *key,
 					    const char *title, enum view_figure figure)
 {
-	bool counted = figure <= VIEW_FAILED;
+	bool counted = figure <= VIEW_FAILED,
+	     is_bytes = view_columns[figure].unit == VIEW_UNIT_BYTES;
 	uint64_t before = c->before.sum.of[figure];
+	enum view_figure partner = view_columns[figure].partner;
+	double scale = counted ? c->scale : 1;
 	return (struct comparison_value){
 		.key = key,
 		.title = title,
-		.unit = view_columns[figure].unit == VIEW_UNIT_BYTES ? VALUE_BYTES : VALUE_COUNT,
+		.unit = is_bytes ? VALUE_BYTES : VALUE_COUNT,
 		.before_known = knows(&c->before, view_figure_needs(figure)),
 		.after_known = knows(&c->after, view_figure_needs(figure)),
 		.before = counted ? scaled(c, before) : before,
 		.after = c->after.sum.of[figure],
+		.before_error = is_bytes ? scale * view_error_bytes(&c->before.input, before,
+								    c->before.sum.of[partner])
+					 : 0,
+		.after_error = is_bytes ? view_error_bytes(&c->after.input, c->after.sum.of[figure],
+							   c->after.sum.of[partner])
+					: 0,
 	};
 }
 
@@ -182,26 +192,33 @@ bool comparison_total(const struct comparison *c, size_t index, struct compariso
 	}
 	switch (index - count) {
 	case 0:
-		*ret = (struct comparison_value){"peak_rss_bytes",
-						 "peak RSS, whole run",
-						 VALUE_BYTES,
-						 before->peak_rss_bytes > 0,
-						 after->peak_rss_bytes > 0,
-						 before->peak_rss_bytes,
-						 after->peak_rss_bytes};
+		*ret = (struct comparison_value){.key = "peak_rss_bytes",
+						 .title = "peak RSS, whole run",
+						 .unit = VALUE_BYTES,
+						 .before_known = before->peak_rss_bytes > 0,
+						 .after_known = after->peak_rss_bytes > 0,
+						 .before = before->peak_rss_bytes,
+						 .after = after->peak_rss_bytes};
 		return true;
 	case 1:
-		*ret = (struct comparison_value){"stacks", "stacks, whole run", VALUE_COUNT,  true,
-						 true,     before->stacks,      after->stacks};
+		*ret = (struct comparison_value){.key = "stacks",
+						 .title = "stacks, whole run",
+						 .unit = VALUE_COUNT,
+						 .before_known = true,
+						 .after_known = true,
+						 .before = before->stacks,
+						 .after = after->stacks};
 		return true;
 	case 2:
-		*ret = (struct comparison_value){"duration_ns",
-						 "time",
-						 VALUE_TIME,
-						 knows(&c->before, TRACE_UNKNOWN_TIMES),
-						 knows(&c->after, TRACE_UNKNOWN_TIMES),
-						 c->before.to_ns - c->before.from_ns,
-						 c->after.to_ns - c->after.from_ns};
+		*ret = (struct comparison_value){
+			.key = "duration_ns",
+			.title = "time",
+			.unit = VALUE_TIME,
+			.before_known = knows(&c->before, TRACE_UNKNOWN_TIMES),
+			.after_known = knows(&c->after, TRACE_UNKNOWN_TIMES),
+			.before = c->before.to_ns - c->before.from_ns,
+			.after = c->after.to_ns - c->after.from_ns,
+		};
 		return true;
 	default:
 		return false;
@@ -243,6 +260,15 @@ struct units_text comparison_change(const struct comparison_value *value)
 	struct units_text number = number_of(value, size);
 	const char *sign = !size ? "" : less ? "-" : "+";
 	snprintf(out.text, sizeof out.text, "%s%.*s", sign, (int)sizeof out.text - 2, number.text);
+	return out;
+}
+
+struct units_text comparison_error(const struct comparison_value *value)
+{
+	struct units_text out = {""};
+	double error = trace_joint_error(value->before_error, value->after_error);
+	if (error >= 1 && value->before_known && value->after_known)
+		snprintf(out.text, sizeof out.text, " ± %.16s", units_bytes((uint64_t)error).text);
 	return out;
 }
 

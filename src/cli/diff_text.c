@@ -8,7 +8,9 @@
 #include "cli/comparison.h"
 #include "cli/grid.h"
 #include "cli/report_put.h"
+#include "trace/weight.h"
 #include "views/origin.h"
+#include "views/to_json.h"
 
 enum { STACKS_TEXT = 2, STACKS_JSON = 5 };
 
@@ -28,6 +30,14 @@ static void put_side(struct out *out, const char *label, const struct side *side
 		text_print(&out->text, ", %s to %s", units_duration(side->from_ns).text,
 			   units_duration(side->to_ns).text);
 	text_put_char(&out->text, '\n');
+	if (side->input.sample_bytes)
+		text_print(
+			&out->text,
+			"  sampled, a block every %s bytes%s: figures are estimates, and ± is the "
+			"standard error of a change\n",
+			units_grouped(side->input.sample_bytes).text,
+			side->input.sample_bytes == side->input.meta->sample_bytes ? ""
+										   : " at most");
 	const char *warning = side_warning(side);
 	if (warning)
 		out_paragraph(out, 2, warning);
@@ -61,7 +71,8 @@ int comparison_summary_text(const struct comparison *c, const struct comparison_
 		grid_cell(&grid, "%s", value.title);
 		grid_cell(&grid, "%s", comparison_before(&value).text);
 		grid_cell(&grid, "%s", comparison_after(&value).text);
-		grid_cell(&grid, "%s", comparison_change(&value).text);
+		grid_cell(&grid, "%s%s", comparison_change(&value).text,
+			  comparison_error(&value).text);
 		grid_cell(&grid, "%s", comparison_percent(&value).text);
 	}
 	grid_print(&grid, c->out, 0);
@@ -99,6 +110,10 @@ int comparison_summary_json(const struct comparison *c, const struct comparison_
 		json_begin_object(json, value.key);
 		put_json_known(json, "before", value.before_known, value.before);
 		put_json_known(json, "after", value.after_known, value.after);
+		if (value.before_error > 0 || value.after_error > 0) {
+			json_u64(json, "before_error", (uint64_t)value.before_error);
+			json_u64(json, "after_error", (uint64_t)value.after_error);
+		}
 		json_end(json);
 	}
 	json_end(json);
@@ -116,12 +131,21 @@ static bool knows(const struct side *side, enum view_figure figure)
 static struct comparison_value value_of(const struct comparison *c, const struct diff_row *row,
 					enum view_figure figure)
 {
+	bool is_bytes = view_columns[figure].unit == VIEW_UNIT_BYTES;
+	enum view_figure partner = view_columns[figure].partner;
+	uint64_t before = row->before.of[figure], after = row->after.of[figure];
 	return (struct comparison_value){
-		.unit = view_columns[figure].unit == VIEW_UNIT_BYTES ? VALUE_BYTES : VALUE_COUNT,
+		.unit = is_bytes ? VALUE_BYTES : VALUE_COUNT,
 		.before_known = knows(&c->before, figure),
 		.after_known = knows(&c->after, figure),
-		.before = row->before.of[figure],
-		.after = row->after.of[figure],
+		.before = before,
+		.after = after,
+		.before_error = is_bytes ? view_error_bytes(&c->before.input, before,
+							    row->before.of[partner])
+					 : 0,
+		.after_error =
+			is_bytes ? view_error_bytes(&c->after.input, after, row->after.of[partner])
+				 : 0,
 	};
 }
 
@@ -139,6 +163,7 @@ static void put_change(struct out *out, const struct comparison_value *value)
 	out_style(out, OUT_FIGURE);
 	text_print(&out->text, "%10s", comparison_change(value).text);
 	out_style(out, OUT_PLAIN);
+	text_put(&out->text, comparison_error(value).text);
 	text_print(&out->text, " %10s  %s to %s", comparison_percent(value).text,
 		   comparison_before(value).text, comparison_after(value).text);
 }
@@ -185,9 +210,9 @@ static void put_site(const struct comparison *c, const struct diff_row *site,
 			continue;
 		if (count > 1) {
 			value = value_of(c, &stacks[i], figure);
-			text_print(&out->text, "    %s, %s to %s, from\n",
-				   comparison_change(&value).text, comparison_before(&value).text,
-				   comparison_after(&value).text);
+			text_print(&out->text, "    %s%s, %s to %s, from\n",
+				   comparison_change(&value).text, comparison_error(&value).text,
+				   comparison_before(&value).text, comparison_after(&value).text);
 		}
 		put_stack(c, &stacks[i]);
 		shown++;
@@ -225,9 +250,15 @@ int comparison_sites_text(const struct comparison *c, const struct comparison_se
 static void json_of_side(struct json *json, const char *key, const struct side *side,
 			 const struct view_figures *figures)
 {
+	json->sample_bytes = side->input.sample_bytes;
 	json_begin_object(json, key);
-	for (unsigned i = 0; i < VIEW_FIGURE_COUNT; i++)
-		put_json_known(json, view_columns[i].key, knows(side, i), figures->of[i]);
+	for (unsigned i = 0; i < VIEW_FIGURE_COUNT; i++) {
+		const struct view_column *column = &view_columns[i];
+		put_json_known(json, column->key, knows(side, i), figures->of[i]);
+		if (column->unit == VIEW_UNIT_BYTES && knows(side, i))
+			view_json_error(json, column->key, figures->of[i],
+					figures->of[column->partner]);
+	}
 	json_end(json);
 }
 
@@ -236,6 +267,10 @@ static void json_figures(const struct comparison *c, struct json *json, const st
 {
 	json_string(json, "state", diff_state_name(diff_state(row, figure)));
 	json_i64(json, "change", (int64_t)(row->after.of[figure] - row->before.of[figure]));
+	const struct comparison_value value = value_of(c, row, figure);
+	double error = trace_joint_error(value.before_error, value.after_error);
+	if (error > 0)
+		json_u64(json, "change_error", (uint64_t)error);
 	if (row->before.of[figure])
 		json_double(json, "change_percent",
 			    100 * diff_change(row, figure) / (double)row->before.of[figure]);
@@ -350,11 +385,13 @@ int comparison_flat_text(const struct comparison *c, const struct comparison_sec
 		if (!changed_at_all(row))
 			continue;
 		struct comparison_value value = value_of(c, row, VIEW_PEAK_BYTES);
-		grid_cell(&grid, "%s", comparison_change(&value).text);
+		grid_cell(&grid, "%s%s", comparison_change(&value).text,
+			  comparison_error(&value).text);
 		grid_cell(&grid, "%s", comparison_percent(&value).text);
 		for (size_t k = 0; k < 3; k++) {
 			value = value_of(c, row, figures[k]);
-			grid_cell(&grid, "%s", comparison_change(&value).text);
+			grid_cell(&grid, "%s%s", comparison_change(&value).text,
+				  comparison_error(&value).text);
 		}
 		grid_cell(&grid, "%s", row->name);
 		shown++;

@@ -41,6 +41,7 @@ static uint32_t next_changed(const struct change_tree *tree, uint32_t node)
 }
 
 struct printer {
+	const struct comparison *c;
 	const struct change_tree *tree;
 	struct grid grid;
 	size_t left; /* lines that may still be printed */
@@ -56,10 +57,13 @@ static void put_node(struct printer *p, uint32_t at, unsigned depth)
 					 .after_known = true,
 					 .before = node->before,
 					 .after = node->after};
+	/* The bound by bytes alone: how many blocks there are is not known here. */
+	value.before_error = view_error_bytes(&p->c->before.input, node->before, node->before);
+	value.after_error = view_error_bytes(&p->c->after.input, node->after, node->after);
 	struct text name = {0};
 	put_branch(&name, p->more, depth);
 	text_put(&name, node->name);
-	grid_cell(&p->grid, "%s", comparison_change(&value).text);
+	grid_cell(&p->grid, "%s%s", comparison_change(&value).text, comparison_error(&value).text);
 	grid_cell(&p->grid, "%s", comparison_percent(&value).text);
 	grid_cell(&p->grid, "%s", comparison_before(&value).text);
 	grid_cell(&p->grid, "%s", comparison_after(&value).text);
@@ -90,7 +94,8 @@ int comparison_tree_text(const struct comparison *c, const struct comparison_sec
 		{"", GRID_NAME, OUT_PLAIN, 0},
 	};
 	struct change_tree tree;
-	struct printer printer = {.tree = &tree,
+	struct printer printer = {.c = c,
+				  .tree = &tree,
 				  .grid = {.columns = columns, .column_count = 5},
 				  .left = c->limit == SIZE_MAX ? SIZE_MAX : c->limit * 4,
 				  .depth_max = c->depth ? c->depth : DEPTH_TEXT};

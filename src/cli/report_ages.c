@@ -68,7 +68,8 @@ int report_put_ages(const struct report *report, struct out *out, struct tm_erro
 		if (!list[i].blocks)
 			continue;
 		grid_cell(&grid, "%s", list[i].words);
-		grid_cell(&grid, "%s", out_bytes(out, list[i].bytes).text);
+		grid_cell(&grid, "%s%s", out_bytes(out, list[i].bytes).text,
+			  put_error(report, list[i].bytes, list[i].blocks).text);
 		grid_cell(&grid, "%s", units_grouped(list[i].blocks).text);
 		grid_cell(&grid, "block%s", put_plural(list[i].blocks));
 	}

@@ -58,7 +58,7 @@ void report_rows_text(const struct report *report, struct out *out, const struct
 			view_row_name(&name, view, row);
 		else
 			text_put(&name, options->none);
-		grid_cell(&grid, "%s", put_figure(out, figures, order).text);
+		grid_cell(&grid, "%s", put_sure(report, out, figures, order).text);
 		grid_cell(&grid, "%s", put_share(figures->of[order], options->whole).text);
 		grid_cell(&grid, "%s", put_figure(out, &row->self, order).text);
 		grid_cell(&grid, "%s", put_figure(out, figures, second).text);
@@ -66,7 +66,6 @@ void report_rows_text(const struct report *report, struct out *out, const struct
 		grid_cell(&grid, "%s", text_string(&name));
 		text_done(&name);
 	}
-	(void)report;
 	grid_print(&grid, out, 2);
 	grid_done(&grid);
 }
@@ -95,7 +94,7 @@ int report_flat_text(const struct report *report, const struct report_section *s
 	char title[200];
 	snprintf(title, sizeof title, "%s by %s: %s", view.title,
 		 report_order_words(report, view.order),
-		 put_figure(out, &report->sum, view.order).text);
+		 put_sure(report, out, &report->sum, view.order).text);
 	put_heading(out, title, shown, count);
 	if (count)
 		report_rows_text(report, out, &view,

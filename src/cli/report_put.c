@@ -66,6 +66,18 @@ struct units_text put_error(const struct report *report, uint64_t bytes, uint64_
 	return text;
 }
 
+struct units_text put_sure(const struct report *report, const struct out *out,
+			   const struct view_figures *figures, enum view_figure figure)
+{
+	const struct view_column *column = &view_columns[figure];
+	struct units_text text = put_figure(out, figures, figure);
+	size_t used = strlen(text.text);
+	if (column->unit == VIEW_UNIT_BYTES)
+		snprintf(text.text + used, sizeof text.text - used, "%s",
+			 put_error(report, figures->of[figure], figures->of[column->partner]).text);
+	return text;
+}
+
 struct put_estimate put_estimate(const struct report *report, const struct out *out, uint64_t bytes,
 				 uint64_t blocks)
 {

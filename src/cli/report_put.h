@@ -11,6 +11,9 @@ void put_heading(struct out *out, const char *title, size_t shown, size_t count)
 /* With its unit, or all its digits. */
 struct units_text put_figure(const struct out *out, const struct view_figures *figures,
 			     enum view_figure figure);
+/* The same; bytes of sampled blocks with how sure they are: "1.20 GB ± 3 %". */
+struct units_text put_sure(const struct report *report, const struct out *out,
+			   const struct view_figures *figures, enum view_figure figure);
 /* "1.20 GB"; of sampled blocks "about 1.20 GB ± 3 %". */
 struct put_estimate {
 	char text[64];

@@ -110,16 +110,8 @@ static void put_details(const struct report *report, struct out *out, const stru
 			const struct view_figures *figures)
 {
 	enum view_figure second = view->columns[view->order == view->columns[0] ? 1 : 0];
-	text_print(&out->text, "%s %s", put_figure(out, figures, second).text,
+	text_print(&out->text, "%s %s", put_sure(report, out, figures, second).text,
 		   report_figure_title(report, second, figures->of[second] == 1));
-	enum view_figure bytes = view_columns[second].unit == VIEW_UNIT_BYTES
-					 ? second
-					 : view_columns[second].partner;
-	if (view_columns[bytes].unit == VIEW_UNIT_BYTES)
-		text_print(&out->text, "%s",
-			   put_error(report, figures->of[bytes],
-				     figures->of[view_columns[bytes].partner])
-				   .text);
 	enum view_figure averaged =
 		view_columns[view->order].partner != view->order ? view->order : second;
 	enum view_figure blocks = view_columns[averaged].unit == VIEW_UNIT_COUNT
@@ -140,7 +132,7 @@ static void put_stacks(const struct report *report, struct out *out, const struc
 		const struct view_stack_row *stack = &site->stacks[i];
 		if (site->stack_count > 1) {
 			text_print(&out->text, "    of these %s (",
-				   put_figure(out, &stack->figures, view->order).text);
+				   put_sure(report, out, &stack->figures, view->order).text);
 			put_details(report, out, view, &stack->figures);
 			text_put(&out->text, ") from\n");
 		}
@@ -157,7 +149,7 @@ static void put_site(const struct report *report, struct out *out, const struct 
 {
 	out_style(out, OUT_FIGURE);
 	text_print(&out->text, "%*s", FIGURE_COLUMNS,
-		   put_figure(out, &site->self, view->order).text);
+		   put_sure(report, out, &site->self, view->order).text);
 	out_style(out, OUT_PLAIN);
 	text_print(&out->text, " %7s  ",
 		   put_share(site->self.of[view->order], report->sum.of[view->order]).text);

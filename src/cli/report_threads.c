@@ -95,7 +95,8 @@ int report_threads_text(const struct report *report, const struct report_section
 	for (size_t i = 0; i < shown; i++) {
 		const struct query_thread *did = rows[i].did;
 		const struct trace_thread *thread = rows[i].thread;
-		grid_cell(&grid, "%s", out_bytes(out, did->allocated_bytes).text);
+		grid_cell(&grid, "%s%s", out_bytes(out, did->allocated_bytes).text,
+			  put_error(report, did->allocated_bytes, did->allocations).text);
 		grid_cell(&grid, "%s", units_grouped(did->allocations).text);
 		grid_cell(&grid, "%s",
 			  out_bytes(out, average(did->allocated_bytes, did->allocations)).text);

@@ -456,5 +456,7 @@ void report_put_title(const struct report *report, struct out *out)
 	if (report->section_count > 1)
 		text_print(&out->text, ", image %zu of 0 to %zu", report->section,
 			   report->section_count - 1);
+	if (report->input.sample_bytes)
+		text_put(&out->text, ": estimates from a sample, ± their standard error");
 	text_put_char(&out->text, '\n');
 }

@@ -66,7 +66,7 @@ static void put_figures(struct painter *p, const struct view_figures *figures)
 	enum view_figure order = p->tree->order, partner = view_columns[order].partner;
 	enum view_figure second = partner == order ? VIEW_ALLOCATIONS : partner;
 	uint64_t whole = p->tree->nodes[0].inclusive.of[order];
-	grid_cell(&p->grid, "%s", put_figure(p->out, figures, order).text);
+	grid_cell(&p->grid, "%s", put_sure(p->report, p->out, figures, order).text);
 	grid_cell(&p->grid, "%s", put_share(figures->of[order], whole).text);
 	grid_cell(&p->grid, "%s", put_figure(p->out, figures, second).text);
 	grid_cell(&p->grid, "%s",
@@ -189,7 +189,7 @@ int report_tree_text(const struct report *report, const struct report_section *s
 	}
 	char title[200];
 	snprintf(title, sizeof title, "Call tree of %s: %s", report_order_words(report, tree.order),
-		 put_figure(out, &tree.nodes[0].inclusive, tree.order).text);
+		 put_sure(report, out, &tree.nodes[0].inclusive, tree.order).text);
 	put_heading(out, title, 0, 0);
 	put_nodes(&p);
 	if (has_rest(&tree, 0))

@@ -31,8 +31,26 @@ static void base_request(const struct request *request, struct request *ret_base
 		ret_base->params[ret_base->param_count++] = (struct request_param){"to", to};
 }
 
-static void put_side(struct json *json, const char *key, const struct view_figures *figures)
+struct side {
+	struct call call;
+	struct request request;
+	struct selection selection;
+	const struct view_data *data;
+	const struct query_answer *answer;
+};
+
+/* Both sides of a diff, and which of its rows are shown. */
+struct listing {
+	const struct side *before, *after;
+	const struct diff_rows *rows;
+	enum view_figure order;
+	bool has_frames;
+};
+
+static void put_side(struct json *json, const char *key, const struct side *side,
+		     const struct view_figures *figures)
 {
+	json->sample_bytes = side->call.facts->input.sample_bytes;
 	json_begin_object(json, key);
 	view_json_figures(json, figures);
 	json_end(json);
@@ -43,12 +61,12 @@ enum group { SITES, STACKS, FLAT };
 static const char groups[] = "site|stack|function|line|package|module";
 static const char *const flat_views[] = {"functions", "lines", "packages", "modules"};
 
-static void put_row(struct json *json, const struct diff_row *row, enum view_figure order)
+static void put_row(struct json *json, const struct listing *listing, const struct diff_row *row)
 {
 	json_string(json, "function", row->name);
-	json_string(json, "state", diff_state_name(diff_state(row, order)));
-	put_side(json, "before", &row->before);
-	put_side(json, "after", &row->after);
+	json_string(json, "state", diff_state_name(diff_state(row, listing->order)));
+	put_side(json, "before", listing->before, &row->before);
+	put_side(json, "after", listing->after, &row->after);
 }
 
 static void put_tree(struct json *json, const struct diff_tree *tree)
@@ -68,14 +86,6 @@ static void put_tree(struct json *json, const struct diff_tree *tree)
 	json_end(json);
 }
 
-struct side {
-	struct call call;
-	struct request request;
-	struct selection selection;
-	const struct view_data *data;
-	const struct query_answer *answer;
-};
-
 static int look(struct side *side, struct tm_error *err)
 {
 	int code = selection_init(&side->selection, &side->call, err);
@@ -84,21 +94,21 @@ static int look(struct side *side, struct tm_error *err)
 	return look_at(&side->call, &side->selection, &side->data, &side->answer, err);
 }
 
-/* With sides, also the frames: as the side after has them, or as they were before. */
-static void put_rows(struct call *call, const struct diff_rows *rows, enum view_figure order,
-		     const struct side *before, const struct side *after)
+/* With frames: as the side after has them, or as they were before. */
+static void put_rows(struct call *call, const struct listing *listing)
 {
 	struct json *json = &call->answer->json;
+	const struct diff_rows *rows = listing->rows;
 	uint64_t limit = request_number(call->request, "limit", LIMIT_DEFAULT);
 	json_begin_array(json, "rows");
 	for (size_t i = 0; i < rows->count && i < limit; i++) {
 		const struct diff_row *row = &rows->rows[i];
 		json_begin_object(json, NULL);
-		put_row(json, row, order);
-		if (after && row->after_stack)
-			view_json_frames(json, "frames", after->data, row->after_stack);
-		else if (before && row->before_stack)
-			view_json_frames(json, "frames", before->data, row->before_stack);
+		put_row(json, listing, row);
+		if (listing->has_frames && row->after_stack)
+			view_json_frames(json, "frames", listing->after->data, row->after_stack);
+		else if (listing->has_frames && row->before_stack)
+			view_json_frames(json, "frames", listing->before->data, row->before_stack);
 		json_end(json);
 	}
 	json_end(json);
@@ -123,9 +133,13 @@ static int put_group(struct call *call, struct diff *diff, enum view_figure orde
 	struct diff_rows *rows = group == STACKS ? &diff->stacks
 				 : flat          ? &flat->sites
 						 : &diff->sites;
-	bool has_frames = group == STACKS;
+	const struct listing listing = {.before = before,
+					.after = after,
+					.rows = rows,
+					.order = order,
+					.has_frames = group == STACKS};
 	diff_sort_first(rows, limit, &by);
-	put_rows(call, rows, order, has_frames ? before : NULL, has_frames ? after : NULL);
+	put_rows(call, &listing);
 	diff_free(flat);
 	return 0;
 }
@@ -148,9 +162,11 @@ static int put_diff(struct call *call, struct side *before, struct side *after,
 		struct json *json = answer_json(call->answer);
 		json_begin_object(json, NULL);
 		json_string(json, "order", view_columns[order].key);
+		json->sample_bytes = before->call.facts->input.sample_bytes;
 		json_begin_object(json, "before");
 		api_put_found(json, &before->selection, before->answer);
 		json_end(json);
+		json->sample_bytes = after->call.facts->input.sample_bytes;
 		json_begin_object(json, "after");
 		api_put_found(json, &after->selection, after->answer);
 		json_end(json);

@@ -78,6 +78,11 @@ double trace_standard_error(double bytes, double blocks, double interval_bytes)
 	return square_root(by_bytes < by_blocks ? by_bytes : by_blocks);
 }
 
+double trace_joint_error(double one, double other)
+{
+	return square_root(one * one + other * other);
+}
+
 uint64_t trace_moment_interval(const struct trace_moment *moment)
 {
 	static const char sampled[] = "sampled ";

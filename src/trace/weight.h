@@ -76,3 +76,5 @@ double trace_chance(uint64_t size_bytes, unsigned interval_log2);
  * division into sizes the true one is not larger. 0 where the interval is 0.
  */
 double trace_standard_error(double bytes, double blocks, double interval_bytes);
+/* Of the difference of two that know nothing of each other. */
+double trace_joint_error(double one, double other);

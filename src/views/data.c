@@ -27,12 +27,16 @@ int view_input_read(struct trace_reader *reader, struct view_input *ret_input, s
 	return code;
 }
 
-double view_error_percent(const struct view_input *input, uint64_t bytes, uint64_t blocks)
+double view_error_bytes(const struct view_input *input, uint64_t bytes, uint64_t blocks)
 {
 	if (!input->sample_bytes || !bytes)
 		return 0;
-	return trace_standard_error((double)bytes, (double)blocks, (double)input->sample_bytes) /
-	       (double)bytes * 100;
+	return trace_standard_error((double)bytes, (double)blocks, (double)input->sample_bytes);
+}
+
+double view_error_percent(const struct view_input *input, uint64_t bytes, uint64_t blocks)
+{
+	return bytes ? view_error_bytes(input, bytes, blocks) / (double)bytes * 100 : 0;
 }
 
 int data_rows_begin(struct rows_builder *builder, struct view_data *data)

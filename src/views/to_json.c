@@ -70,7 +70,7 @@ static void put_text(struct json *json, const char *key, const char *text)
 	json_string(json, key, text && text[0] ? text : NULL);
 }
 
-static void put_error(struct json *json, const char *key, uint64_t bytes, uint64_t blocks)
+void view_json_error(struct json *json, const char *key, uint64_t bytes, uint64_t blocks)
 {
 	char name[64];
 	if (!json->sample_bytes)
@@ -87,7 +87,8 @@ void view_json_figures(struct json *json, const struct view_figures *figures)
 		const struct view_column *column = &view_columns[i];
 		json_u64(json, column->key, figures->of[i]);
 		if (column->unit == VIEW_UNIT_BYTES)
-			put_error(json, column->key, figures->of[i], figures->of[column->partner]);
+			view_json_error(json, column->key, figures->of[i],
+					figures->of[column->partner]);
 	}
 }
 
@@ -186,9 +187,9 @@ void view_json_totals(struct json *json, const struct view_input *input,
 	json_u64(json, "unfreed_allocations", totals->live_blocks);
 	json_u64(json, "unfreed_bytes", totals->live_bytes);
 	json->sample_bytes = input->sample_bytes;
-	put_error(json, "allocated_bytes", totals->allocated_bytes, totals->allocations);
-	put_error(json, "peak_bytes", totals->peak_bytes, totals->peak_blocks);
-	put_error(json, "unfreed_bytes", totals->live_bytes, totals->live_blocks);
+	view_json_error(json, "allocated_bytes", totals->allocated_bytes, totals->allocations);
+	view_json_error(json, "peak_bytes", totals->peak_bytes, totals->peak_blocks);
+	view_json_error(json, "unfreed_bytes", totals->live_bytes, totals->live_blocks);
 	json_u64(json, "inherited_allocations", input->meta->inherited_blocks);
 	json_u64(json, "inherited_bytes", input->meta->inherited_bytes);
 	json_u64(json, "failed_allocations", totals->failed);

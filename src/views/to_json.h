@@ -28,6 +28,8 @@ void view_json_totals(struct json *json, const struct view_input *input,
 void view_json_origin(struct json *json, const struct trace_meta *meta,
 		      const struct trace_end *end);
 void view_json_recording(struct json *json, const struct view_input *input);
+/* "KEY_error" of an estimate, in bytes, where json->sample_bytes says that it is one. */
+void view_json_error(struct json *json, const char *key, uint64_t bytes, uint64_t blocks);
 /*
  * "marks" and "modes": [{"time_ns", "name"}], and "pauses": [{"start_ns", "end_ns"}] of that range,
  * into the open object.

@@ -43,13 +43,13 @@ struct view_input { /* all borrowed; must outlive the view_data */
 	size_t symbol_count;
 	const struct trace_thread *threads; /* by thread_id */
 	size_t thread_count;
-	/* Figures are estimates by this interval at most, with view_error_percent(); 0: exact. */
-	uint64_t sample_bytes;
-	bool complete;       /* the section has its end, and so all its symbols */
-	bool no_lookup;      /* do not look for missing names in the files of this machine */
-	struct kinds *kinds; /* rules of kinds; NULL = the built-in ones */
+	uint64_t sample_bytes; /* figures are estimates by this interval at most; 0: exact */
+	bool complete;         /* the section has its end, and so all its symbols */
+	bool no_lookup;        /* do not look for missing names in the files of this machine */
+	struct kinds *kinds;   /* rules of kinds; NULL = the built-in ones */
 };
 double view_error_percent(const struct view_input *input, uint64_t bytes, uint64_t blocks);
+double view_error_bytes(const struct view_input *input, uint64_t bytes, uint64_t blocks);
 /* All of the reader's selected section but the model. */
 TM_MUST_CHECK int view_input_read(struct trace_reader *reader, struct view_input *ret_input,
 				  struct tm_error *err);

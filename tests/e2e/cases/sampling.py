@@ -5,6 +5,7 @@ The seed makes the choice of blocks the same each time where there is one thread
 several, bounds are six standard errors wide.
 """
 import json
+import math
 import re
 import select
 import signal
@@ -360,6 +361,34 @@ def attached(t):
     report = compare(t, t.trace, difference(after, before))
     t.equal("interval", report["sample_bytes"], 16384)
     sound(t, t.trace)
+
+
+@case("sampling/sure", "estimates that look like facts")
+def sure(t):
+    one, other, exact = t.folder / "one.tide", t.folder / "other.tide", t.folder / "exact.tide"
+    for path, rounds, options in ((one, "40000", ["--sample", "8K"]),
+                                  (other, "80000", ["--sample", "8K"]), (exact, "40000", [])):
+        t.record([t.target("sampled"), rounds, "1"], [*options, "-o", path], output=False)
+    for section in ("summary", "peak", "functions", "lines", "tree", "threads"):
+        t.expect(" ± " in t.tool("report", "--section", section, one).out, f"report: {section}")
+        t.expect("± " not in t.tool("report", "--section", section, exact).out, f"exact {section}")
+    for section in ("summary", "peak", "functions", "tree"):
+        t.expect(" ± " in t.tool("diff", "--section", section, one, other).out, f"diff {section}")
+        same = t.tool("diff", "--section", section, exact, exact).out
+        t.expect("±" not in same, f"diff of exact ones: {section}: {same}")
+    diff = json.loads(t.tool("diff", "--json", "--section", "summary,peak", exact, other).out)
+    total = diff["summary"]["totals"]["allocated_bytes"]
+    t.equal("the exact side", total["before_error"], 0)
+    # Most blocks are small beside the interval: R x B is the variance, about.
+    wanted = math.sqrt(8192 * total["after"])
+    t.expect(0.5 * wanted <= total["after_error"] <= wanted + 1, f"{total}, root {wanted}")
+    row = diff["peak"][0]
+    t.equal("change_error", row["change_error"], row["after"]["peak_bytes_error"])
+    check = t.tool("check", "--max-peak", "1K", "--no-budgets-file", one)
+    t.expect("(estimated) is more than" in check.out, f"check: {check.out!r}")
+    budgets = json.loads(t.tool("check", "--json", "--max-peak", "1K", "--no-budgets-file",
+                                one).out)["budgets"]
+    t.equal("value_error", budgets[0]["value_error"], t.report(one)["peak_bytes_error"])
 
 
 @case("sampling/options", "a wrong interval that is taken, or a message that does not help")
