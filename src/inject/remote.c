@@ -18,6 +18,7 @@
 
 enum {
 	RESTART_SYSCALL_NR = 219,
+	SLEEPING_ROUNDS = 2,
 	BORROW_ROUNDS = 20,
 	POLL_NS = 20 * 1000,
 	MPROTECT_NR = 10,
@@ -108,16 +109,21 @@ static int take(struct remote *remote, pid_t tid, struct tm_error *err)
 	return 0;
 }
 
-/* One that sleeps misses the least; the first thread is most often the one that matters. */
-static int borrow_once(struct remote *remote, bool sleeping, struct tm_error *err)
+/*
+ * One that sleeps misses the least; the first thread is most often the one that
+ * matters. ret_able: some do not wait for the kernel.
+ */
+static int borrow_once(struct remote *remote, bool sleeping, bool *ret_able, struct tm_error *err)
 {
 	pid_t *tids = NULL;
 	size_t count = 0;
 	int error = proc_threads(remote->stop->pid, &tids, &count), result = -EAGAIN;
 	for (size_t i = count; !error && i-- > 0 && result && result != -EPERM;) {
 		char state = proc_thread_state(remote->stop->pid, tids[i]);
-		if (state && strchr(sleeping ? "S" : "RStT", state))
+		if (state && strchr(sleeping ? "S" : "RStT", state)) {
+			*ret_able = true;
 			result = take(remote, tids[i], err);
+		}
 	}
 	tm_free(tids);
 	return error ? error : result;
@@ -126,9 +132,12 @@ static int borrow_once(struct remote *remote, bool sleeping, struct tm_error *er
 int remote_borrow(struct remote *remote, struct stop *stop, int memory_fd, struct tm_error *err)
 {
 	struct tm_error why = {0};
+	uint64_t end_ns = clock_steady_ns() + ORDER_NS;
+	bool able = false; /* then they lack a processor, or are where they must not be disturbed */
 	*remote = (struct remote){.stop = stop, .memory_fd = memory_fd};
-	for (int i = 0; i < BORROW_ROUNDS; i++) {
-		int error = borrow_once(remote, i < 2, &why);
+	for (int i = 0; i < BORROW_ROUNDS || (able && clock_steady_ns() < end_ns); i++) {
+		able = false;
+		int error = borrow_once(remote, i < SLEEPING_ROUNDS, &able, &why);
 		if (!error)
 			return 0;
 		if (error == -EPERM || error == -ENOMEM) {
@@ -141,9 +150,10 @@ int remote_borrow(struct remote *remote, struct stop *stop, int memory_fd, struc
 		usleep(1000);
 	}
 	return tm_fail(err, -ETIMEDOUT,
-		       "no thread of process %d can be stopped now: all wait for the kernel (a "
-		       "vfork, a disk, a network file system); try again later",
-		       (int)stop->pid);
+		       "no thread of process %d can be stopped now: %s; try again later",
+		       (int)stop->pid,
+		       able ? "they do not get to run, or are inside restartable sequences (rseq)"
+			    : "all wait for the kernel (a vfork, a disk, a network file system)");
 }
 
 static int died(const struct remote *remote, struct tm_error *err)

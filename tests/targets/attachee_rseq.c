@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program to be attached to whose only thread spends half of its time inside a
- * restartable sequence (rseq). The kernel forgets the sequence if the thread is
+ * A program to be attached to whose only thread spends most of its time inside a
+ * restartable sequence (rseq), so that it must be asked again and again. The kernel forgets the sequence if the thread is
  * made to run elsewhere meanwhile: seen when its word is empty though the thread
  * is still inside. Says "ready", ends after a byte of input.
  */
@@ -12,7 +12,7 @@
 #include <sys/rseq.h>
 #include <unistd.h>
 
-enum { STEPS = 10 * 1000 };
+enum { STEPS = 200 * 1000, STEPS_OUTSIDE = 20 * 1000 };
 
 static long bad, rounds;
 
@@ -49,7 +49,7 @@ static long inside(void)
 
 static void outside(void)
 {
-	for (volatile int i = 0; i < 2 * STEPS; i++)
+	for (volatile int i = 0; i < STEPS_OUTSIDE; i++)
 		;
 	free(malloc(100));
 }
@@ -61,7 +61,7 @@ int main(void)
 	fcntl(0, F_SETFL, flags | O_NONBLOCK);
 	dprintf(1, __rseq_size ? "ready\n" : "no rseq\n");
 	while (read(0, &byte, 1) < 0) {
-		for (int i = 0; i < 50; i++) {
+		for (int i = 0; i < 5; i++) {
 			bad += inside() != 0;
 			outside();
 			rounds++;
