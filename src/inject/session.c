@@ -128,13 +128,31 @@ static void fill_block(struct inject *inject)
 	memcpy(block->auxv, inject->auxv, inject->auxv_words * sizeof inject->auxv[0]);
 }
 
-/* Room behind somebody's code; 0: nowhere, which is rare. */
-static uint64_t find_cave(const struct inject *inject)
+/* Room at the end of the kernel's own page, of which the process gets a copy by writing; or 0. */
+static uint64_t find_kernel_cave(struct inject *inject)
+{
+	static const uint8_t empty[CAVE_BYTES];
+	uint8_t now[CAVE_BYTES];
+	struct proc_maps maps;
+	uint64_t vdso = proc_auxv_find(inject->auxv, inject->auxv_words, AT_SYSINFO_EHDR);
+	if (!vdso || islands_maps(inject, &maps))
+		return 0;
+	const struct proc_map *map = proc_maps_find(&maps, vdso);
+	uint64_t place = map && map->executable ? map->end - CAVE_BYTES : 0;
+	proc_maps_done(&maps);
+	if (!place || remote_read(inject->memory_fd, place, now, sizeof now))
+		return 0;
+	return !memcmp(now, empty, sizeof now) || cave_is_ours(now) ? place : 0;
+}
+
+/* Room behind somebody's code; 0: nowhere. */
+static uint64_t find_cave(struct inject *inject)
 {
 	uint64_t place = 0;
-	for (size_t i = 0; !place && i < inject->object_count; i++)
+	bool none = steps_race(&inject->stop.steps, "cave");
+	for (size_t i = 0; !none && !place && i < inject->object_count; i++)
 		place = cave_after(inject->objects[i].code_end);
-	return place;
+	return place ? place : find_kernel_cave(inject);
 }
 
 /* One system call by code that brings the thread back if we die; else by the kernel's page. */

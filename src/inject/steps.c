@@ -20,8 +20,7 @@ void steps_init(struct steps *steps, pid_t target, pid_t recorder, int recorder_
 		steps->name = wanted + 7;
 	else if (wanted && !strncmp(wanted, "target:", 7))
 		*steps = (struct steps){.name = wanted + 7, .victim = target, .recorder_fd = -1};
-	else if (wanted && !strncmp(wanted, "race:", 5))
-		steps->race = wanted + 5;
+	steps->race = getenv("TIDEMARK_TEST_RACE");
 }
 
 bool steps_race(struct steps *steps, const char *name)

@@ -402,7 +402,7 @@ def unload(t):
 @case("attach/gap", "a free place that another thread takes first is written over, or attaching fails")
 def gap(t):
     with Attachee(t, "stress", "1") as it:
-        cycles(t, it, 1, env={"TIDEMARK_TEST_KILL": "race:island"})
+        cycles(t, it, 1, env={"TIDEMARK_TEST_RACE": "island"})
         it.finish()
 
 

@@ -72,7 +72,11 @@ AWAY = ["sent", "in-call", "called", "calling-back", "serving", "begun", "moved"
         "restoring"]
 
 
-def kill_at(t, victim, step):
+# And where it makes its first system call: by the kernel's page, if no library has room for code.
+FIRST_CALL = ["sent", "calling", "in-call", "called", "calling-back"]
+
+
+def kill_at(t, victim, step, race=""):
     """Kills tidemark there; the program must not notice, and can be entered again."""
     with Attachee(t, "storm") as it:
         code, descriptors = it.code(), it.descriptors()
@@ -82,8 +86,8 @@ def kill_at(t, victim, step):
                    "1", "500"]
         result = subprocess.run([str(one) for one in command], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env=dict(t.environment(), TIDEMARK_TEST_KILL=f"{victim}:{step}"),
-                                timeout=t.seconds)
+                                env=dict(t.environment(), TIDEMARK_TEST_KILL=f"{victim}:{step}",
+                                         TIDEMARK_TEST_RACE=race), timeout=t.seconds)
         if victim == "recorder":
             t.equal(f"{step}: how it ended ({result.stdout})", result.returncode, -signal.SIGKILL)
             it.watch.poll(lambda: it.code() == code, f"{step}: the code as it was")
@@ -171,3 +175,12 @@ def killed_inside(t):
 def tracer_killed(t):
     for step in STEPS if t.long else AWAY:
         kill_at(t, "tracer", step)
+
+
+@case("attach/no-room", "killing all of tidemark harms a program whose code leaves no room")
+def no_room(t):
+    with Attachee(t, "stress", "1") as it:
+        cycles(t, it, 2, env={"TIDEMARK_TEST_RACE": "cave"})
+        it.finish()
+    for step in FIRST_CALL if t.long else FIRST_CALL[2:4]:
+        kill_at(t, "tracer", step, "cave")
