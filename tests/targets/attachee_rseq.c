@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program to be attached to whose only thread spends most of its time inside a
- * restartable sequence (rseq), so that it must be asked again and again. The kernel forgets the sequence if the thread is
- * made to run elsewhere meanwhile: seen when its word is empty though the thread
- * is still inside. Says "ready", ends after a byte of input.
+ * restartable sequence (rseq), so that it must be asked again and again. The kernel forgets the
+ * sequence if the thread is made to run elsewhere meanwhile: seen when its word is empty though the
+ * thread is still inside. Says "ready", ends after a byte of input.
  */
 #include <fcntl.h>
 #include <stdint.h>
