@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/record_options.h"
 #include "cli/run_lines.h"
+#include "cli/variables.h"
 #include "collector/collector.h"
 #include "inject/inject.h"
 
@@ -70,6 +71,9 @@ static void print_help(void)
 	     "twice. Blocks that are older are not known; what is still live at the end was\n"
 	     "allocated since.\n"
 	     "\n"
+	     "Each option has a variable: --time-limit is TIDEMARK_TIME_LIMIT. An option that is\n"
+	     "only there or not takes 1 or 0.\n"
+	     "\n"
 	     "Options:");
 	args_print_options(options, OPTION_COUNT);
 }
@@ -96,11 +100,18 @@ static bool take_option(struct request *request, const struct args *args, int id
 	}
 }
 
+static bool take_variable(void *ctx, const struct args *args, int id, const char *value)
+{
+	return take_option(ctx, args, id, value);
+}
+
 static bool parse(struct request *request, int argc, char **argv)
 {
 	struct args args = ARGS_OF("attach", argc, argv, options);
 	const char *value = NULL;
 	int id;
+	if (!variables_read(&args, take_variable, request))
+		return false;
 	while ((id = args_next(&args, &value)) != ARGS_END)
 		if (id == ARGS_ERROR || !take_option(request, &args, id, value))
 			return false;

@@ -8,6 +8,9 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/run_names.h"
+#include "trace/weight.h"
+
+#define RATE_LEAST_NS 1000000000ull
 
 /* All at once: the program may still be writing to the same terminal. */
 static void say_to(FILE *to, const struct text *text)
@@ -40,13 +43,29 @@ void run_lines_naming(void *ctx)
 	text_done(&text);
 }
 
+/* " ± 3 %" of an estimate, else "". */
+static struct units_text error_of(const struct collector_trace *trace, uint64_t bytes,
+				  uint64_t blocks)
+{
+	struct units_text text = {""};
+	if (trace->sample_bytes && bytes)
+		snprintf(text.text, sizeof text.text, " ± %.0f %%",
+			 trace_standard_error((double)bytes, (double)blocks,
+					      (double)trace->sample_bytes) /
+				 (double)bytes * 100);
+	return text;
+}
+
 static void put_figures(struct text *text, const struct collector_trace *trace)
 {
 	const struct model_totals *totals = &trace->totals;
 	const struct trace_end *end = &trace->end;
-	text_print(text, "tidemark: %s allocations, %s at the peak, %s %s in %s",
-		   units_grouped(totals->allocations).text, units_bytes(totals->peak_bytes).text,
+	text_print(text, "tidemark: %s%s allocations, %s%s at the peak, %s%s %s in %s",
+		   trace->sample_bytes ? "about " : "", units_grouped(totals->allocations).text,
+		   units_bytes(totals->peak_bytes).text,
+		   error_of(trace, totals->peak_bytes, totals->peak_blocks).text,
 		   units_bytes(totals->live_bytes).text,
+		   error_of(trace, totals->live_bytes, totals->live_blocks).text,
 		   end->cause == TRACE_END_DETACHED ? "live at detach" : "unfreed",
 		   units_duration(end->duration_ns).text);
 	text_print(text, "; recording took %s of CPU and %s of memory, the program waited %s\n",
@@ -60,11 +79,13 @@ static void put_file(struct text *text, const struct collector_trace *trace, siz
 	text_put_visible(text, trace->path, strlen(trace->path));
 	if (trace_count > 1)
 		text_print(text, ", the largest of %zu traces", trace_count);
-	if (trace->end.duration_ns > 60000000000ull)
-		text_print(text, ", %s per hour",
-			   units_bytes((uint64_t)((double)trace->file_bytes * 3.6e12 /
-						  (double)trace->end.duration_ns))
-				   .text);
+	const struct collector_rate *rate = &trace->rate;
+	/* Of less than a second it says nothing about an hour. */
+	if (trace->end.duration_ns >= RATE_LEAST_NS)
+		text_print(text, ", %s per hour", units_bytes(rate->bytes_per_hour).text);
+	if (trace->end.duration_ns >= RATE_LEAST_NS && rate->left_ns)
+		text_print(text, ": at that rate there is room for %s more",
+			   units_duration(rate->left_ns).text);
 	text_put(text, "\ntidemark: to see it, type: tidemark report ");
 	quote_argument(text, trace->path);
 	text_put(text, "\n");

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_options.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/units.h"
+#include "cli/variables.h"
 
 enum {
 	OPT_OR_RUN = 1,
@@ -122,56 +120,16 @@ static bool take_option(struct run_options *request, const struct args *args, in
 	return record_options_take(&request->record, args, id, value);
 }
 
-/* ---- the environment ---- */
-
-enum { VARIABLE_BYTES = 64 };
-
-/* --time-limit: TIDEMARK_TIME_LIMIT */
-static void name_variable(const char *option, char ret[VARIABLE_BYTES])
+static bool take_variable(void *ctx, const struct args *args, int id, const char *value)
 {
-	int used = snprintf(ret, VARIABLE_BYTES, "TIDEMARK_");
-	for (; *option && used < VARIABLE_BYTES - 1; option++)
-		ret[used++] = *option == '-' ? '_' : (char)toupper((unsigned char)*option);
-	ret[used] = '\0';
-}
-
-static bool read_switch(const char *name, const char *text, bool *ret)
-{
-	static const char *const yes[] = {"1", "yes", "true", "on"};
-	static const char *const no[] = {"0", "no", "false", "off", ""};
-	for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)
-		if (!strcasecmp(text, yes[i])) {
-			*ret = true;
-			return true;
-		}
-	for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
-		if (!strcasecmp(text, no[i]))
-			return true;
-	fprintf(stderr, "tidemark: %s is 1 or 0, not '%s'.\n", name, text);
-	return false;
+	return take_option(ctx, args, id, value);
 }
 
 bool run_options_from_environment(struct run_options *request, const char *command)
 {
-	for (size_t i = 0; i < OPTION_COUNT; i++) {
-		struct args args = {.command = command};
-		char name[VARIABLE_BYTES];
-		bool is_on = false;
-		if (options[i].id == RECORD_HELP)
-			continue;
-		name_variable(options[i].name, name);
-		const char *value = getenv(name);
-		if (!value || (options[i].value && !*value))
-			continue;
-		if (!options[i].value && !read_switch(name, value, &is_on))
-			return false;
-		if ((options[i].value || is_on) &&
-		    !take_option(request, &args, options[i].id, value)) {
-			fprintf(stderr, "tidemark: so says %s in the environment.\n", name);
-			return false;
-		}
-	}
-	return true;
+	const struct args args = {
+		.command = command, .options = options, .option_count = OPTION_COUNT};
+	return variables_read(&args, take_variable, request);
 }
 
 static bool is_consistent(const struct run_options *request)

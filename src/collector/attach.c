@@ -136,7 +136,7 @@ static uint32_t wait_for_end(struct attached *attached)
 		if (polls[2].revents)
 			command_serve(&attached->session);
 		rotate_tick(&attached->session);
-		session_harvest(&attached->session);
+		session_harvest(&attached->session, false);
 		rotate_prune(&attached->session);
 		if (polls[1].revents || (attached->pidfd < 0 && kill(attached->pid, 0)))
 			return TRACE_END_EXIT;

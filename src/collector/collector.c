@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "collector/environment.h"
 #include "collector/procfs.h"
+#include "collector/rate.h"
 #include "collector/session.h"
 #include "inject/enter.h"
 
@@ -179,7 +180,8 @@ static void explain_silence(struct collector_trace *trace)
 	preflight_done(&facts);
 }
 
-static void fill_trace(const struct session_process *process, struct collector_trace *trace)
+static void fill_trace(const struct session *session, const struct session_process *process,
+		       struct collector_trace *trace)
 {
 	struct section *section = recording_section(process->recording);
 	int error = recording_finish(process->recording, &trace->problem);
@@ -196,6 +198,10 @@ static void fill_trace(const struct session_process *process, struct collector_t
 	const struct section_result *result = section_result(section);
 	trace->totals = result->totals;
 	trace->end = result->end;
+	trace->sample_bytes = result->sampled_bytes;
+	if (trace->path)
+		trace->rate = rate_of(session->options, trace->path, trace->file_bytes,
+				      trace->end.duration_ns);
 	trace->bad_events = result->bad_events;
 	trace->name_warnings = result->name_warnings;
 	memcpy(trace->name_warning, result->name_warning, sizeof trace->name_warning);
@@ -205,13 +211,23 @@ static void fill_trace(const struct session_process *process, struct collector_t
 		explain_silence(trace);
 }
 
-void session_harvest(struct session *session)
+/* A child's section may still look into its parent's. */
+static bool any_awaits_parent(const struct session *session)
 {
+	for (size_t i = 0; i < session->process_count; i++)
+		if (session->processes[i].recording &&
+		    recording_awaits_parent(session->processes[i].recording))
+			return true;
+	return false;
+}
+
+void session_harvest(struct session *session, bool wait)
+{
+	if (any_awaits_parent(session))
+		return; /* the next time */
 	for (size_t i = 0; i < session->process_count; i++) {
 		struct session_process *process = &session->processes[i];
-		/* A child's section may still look into its parent's. */
-		if (!process->replaced || session->options->children ||
-		    !recording_is_done(process->recording))
+		if (!process->replaced || (!wait && !recording_is_done(process->recording)))
 			continue;
 		struct collector_trace *grown = tm_grow_array(
 			session->finished, session->finished_count + 1, sizeof *grown);
@@ -219,7 +235,7 @@ void session_harvest(struct session *session)
 			return;
 		session->finished = grown;
 		grown[session->finished_count] = (struct collector_trace){0};
-		fill_trace(process, &grown[session->finished_count++]);
+		fill_trace(session, process, &grown[session->finished_count++]);
 		tm_free(process->program);
 		tm_free(process->moved_from);
 		recording_free(process->recording);
@@ -242,7 +258,7 @@ void session_fill_result(struct session *session, struct collector_result *resul
 	admit_drop_starters(session);
 	entering_tell(session);
 	/* Pieces may be done in another order than they were begun: the last of them only now. */
-	session_harvest(session);
+	session_harvest(session, true);
 	rotate_prune(session);
 	result->ran = true;
 	result->wait_status = session->wait_status;
@@ -257,7 +273,8 @@ void session_fill_result(struct session *session, struct collector_result *resul
 	session->finished_count = result->traces ? 0 : session->finished_count;
 	for (size_t i = 0; result->traces && i < session->process_count; i++)
 		if (!session->processes[i].dropped)
-			fill_trace(&session->processes[i], &result->traces[result->trace_count++]);
+			fill_trace(session, &session->processes[i],
+				   &result->traces[result->trace_count++]);
 	if (result->traces)
 		qsort(result->traces, result->trace_count, sizeof *result->traces, compare_traces);
 }

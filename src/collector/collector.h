@@ -78,6 +78,13 @@ struct collector_options {
 	void *ctx;
 };
 
+/* How fast a trace grows. */
+struct collector_rate {
+	uint64_t bytes_per_hour;
+	uint64_t disk_free_bytes;
+	uint64_t left_ns; /* until disk or limit are full; 0: not known, or never */
+};
+
 /* One trace that was written. */
 struct collector_trace {
 	char *path;
@@ -85,6 +92,7 @@ struct collector_trace {
 	pid_t pid;
 	uint32_t piece; /* which file of this process, from 1 */
 	uint64_t file_bytes;
+	struct collector_rate rate;
 	uint64_t file_device, file_inode; /* so that no other file is taken for it */
 	struct model_totals totals;       /* of the last image */
 	struct trace_end end;

@@ -3,7 +3,6 @@
 #include "collector/session.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 
 #include "base/clock.h"
 #include "collector/procfs.h"
-#include "trace/space.h"
+#include "collector/rate.h"
 
 static struct section *open_section(const struct session_process *process)
 {
@@ -50,31 +49,6 @@ static void put_file(struct control_process *ret, const char *path)
 		ret->file_bytes = (uint64_t)facts.st_blocks * 512 < (uint64_t)facts.st_size
 					  ? (uint64_t)facts.st_blocks * 512
 					  : (uint64_t)facts.st_size;
-}
-
-/* What is left until no more is stored, at the rate so far. */
-static void put_rate(struct control_process *ret, const struct collector_options *options,
-		     uint64_t written)
-{
-	uint64_t free_bytes = 0, reserve = 0, room = 0;
-	/* Closing another kind of descriptor would give up our lock on the file (sink.c). */
-	int fd = open(ret->file, O_PATH | O_CLOEXEC);
-	if (fd >= 0 && space_left(fd, &free_bytes, &reserve))
-		room = free_bytes > reserve ? free_bytes - reserve : 0;
-	if (fd >= 0)
-		close(fd);
-	uint64_t limit = options->max_file_bytes;
-	if (limit && limit < written + room)
-		room = limit > written ? limit - written : 0;
-	double hours = (double)ret->age_ns / 3.6e12;
-	double rate = hours > 0 ? (double)written / hours : 0;
-	ret->disk_free_bytes = free_bytes;
-	ret->bytes_per_hour = rate < 1e18 ? (uint64_t)rate : 0;
-	/* A file that folds stays within its size; one that was just begun says little. */
-	bool grows = !options->bounds.retain_ns && !options->bounds.retain_bytes;
-	if (grows && rate > 0 && room > 0)
-		ret->left_ns =
-			(double)room / rate < 1e5 ? (uint64_t)((double)room / rate * 3.6e12) : 0;
 }
 
 static void put_cost(struct control_process *ret)
@@ -149,7 +123,10 @@ static bool tell_process(void *ctx, size_t index, struct control_process *ret)
 	put_file(ret, recording_path(process->recording));
 	uint64_t written = recording_written(process->recording);
 	ret->folded_events = recording_folded(process->recording);
-	put_rate(ret, options, written);
+	struct collector_rate rate = rate_of(options, ret->file, written, ret->age_ns);
+	ret->bytes_per_hour = rate.bytes_per_hour;
+	ret->disk_free_bytes = rate.disk_free_bytes;
+	ret->left_ns = rate.left_ns;
 	put_cost(ret);
 	return true;
 }

@@ -137,6 +137,7 @@ void section_hand_over(struct section *section)
 	struct section *heir = section->heir;
 	heir->shm = section->shm;
 	section->shm = (struct shm){.fd = -1};
+	heir->box = inherit_box_share(section->box);
 	heir->cursors = section->cursors;
 	heir->cursors.map = &heir->shm.map;
 	section->cursors = (struct cursors){0};

@@ -29,6 +29,7 @@ struct inherit_set {
 struct inherit_box {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
+	unsigned owners;
 	bool closed;
 	struct inherit_set *newest;
 };
@@ -51,6 +52,7 @@ struct inherit_box *inherit_box_new(void)
 	pthread_condattr_t steady;
 	if (!box)
 		return NULL;
+	box->owners = 1;
 	pthread_mutex_init(&box->lock, NULL);
 	pthread_condattr_init(&steady);
 	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
@@ -59,9 +61,27 @@ struct inherit_box *inherit_box_new(void)
 	return box;
 }
 
+struct inherit_box *inherit_box_share(struct inherit_box *box)
+{
+	if (box) {
+		pthread_mutex_lock(&box->lock);
+		box->owners++;
+		pthread_mutex_unlock(&box->lock);
+	}
+	return box;
+}
+
+static bool has_owners(struct inherit_box *box)
+{
+	pthread_mutex_lock(&box->lock);
+	bool has = --box->owners > 0;
+	pthread_mutex_unlock(&box->lock);
+	return has;
+}
+
 struct inherit_box *inherit_box_free(struct inherit_box *box)
 {
-	if (!box)
+	if (!box || has_owners(box))
 		return NULL;
 	while (box->newest) {
 		struct inherit_set *next = box->newest->next;

@@ -15,6 +15,8 @@ struct inherit_set;
 
 /* NULL when there is no memory. Thread-safe, all below. */
 struct inherit_box *inherit_box_new(void);
+/* For the next piece, which may see the fork whose child asks the one before. Frees it as well. */
+struct inherit_box *inherit_box_share(struct inherit_box *box);
 struct inherit_box *inherit_box_free(struct inherit_box *box);
 
 /* Before the fork: copies what is live now. The feed's batch must be empty. O(live blocks). */

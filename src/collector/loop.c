@@ -276,7 +276,7 @@ void loop_run(struct session *session)
 			first_ended = true;
 			end_first(session);
 		}
-		session_harvest(session);
+		session_harvest(session, false);
 		rotate_prune(session);
 		if (session->dormant.fd >= 0 && !session->process_count)
 			session->ended |= !dormant_read(&session->dormant);

@@ -137,6 +137,16 @@ int recording_add(struct recording *recording, struct section *section, struct t
 	return error ? tm_fail(err, error, "out of memory for another image") : 0;
 }
 
+bool recording_awaits_parent(struct recording *recording)
+{
+	bool awaits = false;
+	pthread_mutex_lock(&recording->lock);
+	for (size_t i = 0; i < recording->section_count; i++)
+		awaits |= section_awaits_parent(recording->sections[i]);
+	pthread_mutex_unlock(&recording->lock);
+	return awaits;
+}
+
 struct section *recording_section(const struct recording *recording)
 {
 	size_t count = recording->section_count;

@@ -29,6 +29,9 @@ TM_MUST_CHECK int recording_add(struct recording *recording, struct section *sec
 /* The image that is being recorded, or the last one; NULL before the first. Borrowed. */
 struct section *recording_section(const struct recording *recording);
 
+/* One of its images may still look into the recording of its parent. Thread-safe. */
+bool recording_awaits_parent(struct recording *recording);
+
 /* No more images come: the thread finishes the file by itself. */
 void recording_close(struct recording *recording);
 /* It has. Thread-safe. */

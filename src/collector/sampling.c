@@ -132,6 +132,8 @@ static bool set_interval(struct section *section, unsigned interval_log2)
 	}
 	uint32_t sampling = interval_log2 | (paused ? WIRE_SAMPLING_PAUSED : 0);
 	atomic_store(&section->feed.sampled.on, true);
+	if (1ull << interval_log2 > atomic_load(&section->sampled_bytes))
+		atomic_store(&section->sampled_bytes, 1ull << interval_log2);
 	set_words(control, sampling, is_sampled(section) ? now : WIRE_SAMPLED_ALL);
 	return true;
 }

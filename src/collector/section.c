@@ -51,7 +51,8 @@ static int fill_texts(struct section *section, const struct section_options *opt
 
 int section_connect(struct section *section, struct tm_error *err)
 {
-	section->box = section->options.follow_forks ? inherit_box_new() : NULL;
+	if (section->options.follow_forks && !section->box)
+		section->box = inherit_box_new();
 	section->extra.fork = section->box ? forked : NULL;
 	section->extra.ctx = section;
 	section->extra.feed = &section->feed;
@@ -288,6 +289,7 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	uint32_t off_reason = atomic_load(&control->off_reason);
 	result->bad_events =
 		section->feed.bad_events + section->cursors.bad + section->feed.stacks.bad_nodes;
+	result->sampled_bytes = atomic_load(&section->sampled_bytes);
 	result->agent_ready = atomic_load(&control->agent_ready);
 	result->end = (struct trace_end){
 		.cause = section->how.cause,
@@ -354,6 +356,11 @@ static struct inherit_set *take_inherited(const struct section *section)
 	return inherit_box_take(parent->box, (uint32_t)section->options.pid);
 }
 
+bool section_awaits_parent(const struct section *section)
+{
+	return section->options.forked_from && !atomic_load(&section->begun);
+}
+
 static void inherit(struct section *section, struct inherit_set *set)
 {
 	if (!set)
@@ -413,7 +420,9 @@ static int begin(struct section *section, struct trace_writer *writer)
 	    resume_new(section->elder_model, section->feed.thread_count, &resume))
 		resume = NULL; /* then their ends will be those of older blocks */
 	struct inherit_set *inherited = section->elder ? NULL : take_inherited(section);
+	atomic_store(&section->begun, true);
 	uint64_t now = section_sample_bytes(section), sampled = began_by(now, inherited, resume);
+	atomic_store(&section->sampled_bytes, sampled);
 	write_meta(section, inherited, resume, sampled);
 	if (section->names)
 		names_begin(section->names, trace_writer_section(writer));
@@ -464,7 +473,7 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	if (error)
 		return tm_fail(err, error, "out of memory for the next piece");
 	section_drain(section);
-	if (section->box)
+	if (section->box && !section->heir)
 		inherit_box_close(section->box);
 	section_read_notes(section);
 	section_take_moments(section, true);

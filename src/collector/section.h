@@ -33,7 +33,8 @@ struct section_options {
 	uint64_t series_id;          /* of the pieces that this may become; not 0 */
 	int usr1_fd;                 /* an eventfd, told of SIGUSR1s to the program; 0 none */
 	bool follow_forks;           /* children that fork begin with what is live here */
-	struct section *forked_from; /* the parent's section: it must live as long; NULL none */
+	struct section *forked_from; /* the parent's section; NULL none. See section_awaits_parent()
+				      */
 	pid_t helper;                /* the process that looks up names; 0 none */
 	uint64_t max_memory_bytes;   /* of the recorder; 0 no limit */
 	unsigned sample_log2;        /* of the interval to sample blocks by; 0: all are recorded */
@@ -58,6 +59,9 @@ TM_MUST_CHECK int section_new_piece(const struct section_options *options, struc
  * happens after is in `next`; if the disk is slow, it may still be in `section`. Thread-safe.
  */
 void section_rotate(struct section *section, struct section *next);
+
+/* It has not yet taken what it gets from forked_from, which must live until then. Thread-safe. */
+bool section_awaits_parent(const struct section *section);
 
 /* The image is over; the drain loop ends when all is read. Thread-safe. */
 struct section_ending {
@@ -107,6 +111,7 @@ struct section_result {
 	struct model_totals totals;
 	struct trace_end end;
 	uint64_t bad_events, agent_ready;
+	uint64_t sampled_bytes; /* the largest interval that blocks were sampled by; 0: none was */
 	unsigned name_warnings; /* files that could not be used for names */
 	char name_warning[512]; /* about the first of them */
 	bool named;             /* names were looked up */

@@ -75,10 +75,12 @@ struct section {
 	bool disk_low; /* at its end: the disk was nearly full */
 	struct section_shrink shrink;
 	_Atomic bool urgent; /* a note of the watch cannot wait */
+	_Atomic bool begun;  /* it has from its parent what it gets */
 	_Atomic bool ending;
-	struct section_ending how; /* valid once `ending` */
-	pthread_mutex_t mode_lock; /* the words of `control` that say what is sampled */
-	uint32_t fill_passes;      /* since all ends are told until the filter is filled */
+	struct section_ending how;      /* valid once `ending` */
+	pthread_mutex_t mode_lock;      /* the words of `control` that say what is sampled */
+	_Atomic uint64_t sampled_bytes; /* the largest interval so far; 0: none */
+	uint32_t fill_passes;           /* since all ends are told until the filter is filled */
 	struct section_pace pace;
 	uint64_t next_tick_ns;
 	uint64_t last_pass_ns;

@@ -122,8 +122,11 @@ void command_rotate(struct session *session);
 void command_usr1(struct session *session);
 /* The recording of one process ends; the program goes on. The file is completed meanwhile. */
 void command_stop(struct session_process *process, const char *note);
-/* Of entries that are done with: what is to be told at the end; their memory is given back. */
-void session_harvest(struct session *session);
+/*
+ * Of entries that are done with: what is to be told at the end; their memory is given back. `wait`:
+ * also of those whose files are still being finished.
+ */
+void session_harvest(struct session *session, bool wait);
 
 /* ---- rotate.c ---- */
 

@@ -48,6 +48,28 @@ def keep(t):
                     end="exit")
 
 
+@case("bounded/keep_children", "older files go also where children are recorded")
+def keep_children(t):
+    options = ["--children", "--rotate", "1h", "--keep", "2", "-o", str(t.folder / "%p.%i.tide")]
+    program, pid = control.recorded(t, options)
+    with program:
+        program.say("early 100 10")
+        for _ in range(4):
+            program.say("fork")
+            control.ctl(t, pid, "rotate")
+        program.poll(lambda: not (t.folder / f"{pid}.3.tide").exists(), "the third piece deleted")
+        t.equal("status", program.end(), 0)
+    own = sorted(path.name for path in t.folder.glob(f"{pid}.*.tide"))
+    t.equal("its pieces", own, [f"{pid}.4.tide", f"{pid}.5.tide"])
+    control.figures(t, t.report(t.folder / own[1]), unfreed_allocations=100, piece=5, end="exit")
+    others = [path for path in t.folder.glob("*.tide") if path.name not in own]
+    t.equal("traces of children", len(others), 4)
+    for path in others:
+        report = t.report(path)
+        t.equal("what the child has from its parent", report["inherited_allocations"], 100)
+        control.sound(t, path)
+
+
 @case("bounded/rotate_size", "a new file at the size that was asked for")
 def rotate_size(t):
     program, pid = control.recorded(t, ["--rotate", "64K", "-o", str(t.folder / "b.tide")])

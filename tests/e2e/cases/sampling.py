@@ -106,7 +106,7 @@ class Phases(watch.Watch):
 
     def __init__(self, t, options, how="wait", threads=2, then=None):
         self.t = t
-        self.command = [t.tidemark, "run", "-q", "-o", t.trace, *options, "--",
+        self.command = [t.tidemark, "run", "-o", t.trace, *options, "--",
                         t.target("sampled"), "90000", threads, how, *([then] if then else [])]
         process = start_program(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=open(t.folder / "errors", "ab"), cwd=t.folder,
@@ -158,6 +158,11 @@ def max_overhead(t):
     report = compare(t, t.trace, counted)
     t.expect(report["sample_bytes"] > 64, f"the interval stayed: {report['sample_bytes']}")
     shown_on_the_curve(t, t.trace, "% of the CPU time, and may cost 1.0 %")
+    lines = " ".join((t.folder / "errors").read_text().split())
+    # It has run for more than a second: the cost is not looked at before.
+    for words in ("tidemark: about ", " % at the peak", " of CPU and ",
+                  " of memory, the program waited ", " per hour: at that rate there is room for "):
+        t.expect(words in lines, f"the end lines do not say {words!r}: {lines[-600:]}")
     sound(t, t.trace)
 
 
@@ -339,13 +344,15 @@ def kept(t, trace):
 def attached(t):
     def start(*command, **how):
         process = start_program([str(word) for word in command], stdout=subprocess.PIPE,
-                                cwd=t.folder, env=t.environment(), start_new_session=True, **how)
+                                cwd=t.folder, start_new_session=True,
+                                **{"env": t.environment(), **how})
         return watch.Watch(process, t.seconds)
 
     with start(t.target("sampled"), "90000", "2", "wait", stdin=subprocess.PIPE) as program:
         before = own_count(program.read_until("ready\n"))
-        with start(t.tidemark, "attach", "--sample", "1K", "-o", t.trace, program.process.pid,
-                   stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT) as recording:
+        with start(t.tidemark, "attach", "-o", t.trace, program.process.pid,
+                   env=t.environment({"TIDEMARK_SAMPLE": "1K"}), stdin=subprocess.DEVNULL,
+                   stderr=subprocess.STDOUT) as recording:
             recording.wait_for("Ctrl-C")
             program.send(b"x")
             program.wait_for("ready\n")
@@ -397,6 +404,8 @@ def options(t):
                         (["--max-overhead", "0"], "1%"), (["--on-overload", "x"], "wait, sample")):
         result = t.tool("run", *words, "--", "/bin/true")
         t.expect(result.status == 2 and part in result.err, f"{words}: {result.err!r}")
+    result = t.tool("attach", "1", env={"TIDEMARK_KEEP": "0"})
+    t.expect(result.status == 2 and "so says TIDEMARK_KEEP" in result.err, f"{result.err!r}")
     result = t.tool("run", "--sample=100000", "-o", t.trace, "--", t.target("sampled"), "10000")
     t.expect("131072" in result.err, f"the nearest interval is not said: {result.err!r}")
     for words in (["--on-overload", "drop"], ["--on-overload", "sample", "--overload-share", "5%"],
