@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 				&writer, &err),
 	      &err);
 	unlink(path);
-	check(feed_init(&feed, &shm.map, true, &earlier, &err), &err);
+	check(feed_init(&feed, &shm.map, true, &earlier, 0, &err), &err);
 	check(cursors_init(&cursors, &shm.map) || merge_init(&merge, &cursors, &feed, &extra),
 	      &err);
 	feed.writer = writer;

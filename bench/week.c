@@ -85,7 +85,7 @@ static void open_week(struct week *week)
 	need(fd < 0 ? tm_fail(&err, -1, "cannot write '%s'", week->path) : 0, &err);
 	need(shm_open_new(&week->shm, &memory, &err), &err);
 	need(trace_writer_open(fd, &file, &week->writer, &err), &err);
-	need(feed_init(&feed, &week->shm.map, false, &earlier, &err), &err);
+	need(feed_init(&feed, &week->shm.map, false, &earlier, 0, &err), &err);
 	need(cursors_init(&week->cursors, &week->shm.map), &err);
 	week->extra = (struct extra){.feed = &feed};
 	need(merge_init(&week->merge, &week->cursors, &feed, &week->extra), &err);

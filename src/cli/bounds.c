@@ -11,6 +11,8 @@ enum { KEEP_MAX = 1000000 };
 #define ROTATE_LEAST_BYTES 65536u
 #define MEMORY_LEAST_BYTES (24u << 20)
 #define RETAIN_LEAST_BYTES (1u << 20)
+#define CULL_LEAST_NS      1000u
+#define CULL_MOST_NS       3600000000000ull
 
 static bool complain(const struct args *args, const char *option, const char *text)
 {
@@ -71,6 +73,14 @@ bool bounds_take(struct collector_bounds *bounds, const struct args *args, int i
 			return false;
 		if (!bounds->retain_ns && bounds->retain_bytes < RETAIN_LEAST_BYTES)
 			return complain(args, "retain", "a file is of 1M at least");
+		return true;
+	case BOUNDS_CULL:
+		if (units_parse_duration(value, &bounds->cull_ns, &err))
+			return complain(args, "cull", err.text);
+		if (bounds->cull_ns < CULL_LEAST_NS || bounds->cull_ns > CULL_MOST_NS)
+			return complain(args, "cull",
+					"a lifetime is of 1us at least and 1h at most; "
+					"without --cull every block is stored");
 		return true;
 	case BOUNDS_END:
 		break;

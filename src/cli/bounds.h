@@ -11,6 +11,7 @@ enum bounds_option {
 	BOUNDS_ROTATE = 200,
 	BOUNDS_KEEP,
 	BOUNDS_RETAIN,
+	BOUNDS_CULL,
 	BOUNDS_MAX_MEMORY,
 	BOUNDS_END
 };
@@ -22,12 +23,16 @@ enum bounds_option {
 #define BOUNDS_RETAIN_HELP                                                                     \
 	"single events of the last 10m, 2h, or as many as fit into a file of 500M, 1G; older " \
 	"ones stay in all figures"
+#define BOUNDS_CULL_HELP                                                                       \
+	"blocks that live shorter than LIFETIME, as 1ms, 100us, are counted in full, but not " \
+	"stored one by one"
 #define BOUNDS_MEMORY_HELP \
 	"memory that tidemark itself may take, as 64M, 1G; near it, it gives things up"
 #define BOUNDS_OPTIONS                                                    \
 	{BOUNDS_MAX_MEMORY, 0, "max-memory", "SIZE", BOUNDS_MEMORY_HELP}, \
 		{BOUNDS_ROTATE, 0, "rotate", "WHEN", BOUNDS_ROTATE_HELP}, \
 		{BOUNDS_KEEP, 0, "keep", "N", BOUNDS_KEEP_HELP},          \
+		{BOUNDS_CULL, 0, "cull", "LIFETIME", BOUNDS_CULL_HELP},   \
 	{                                                                 \
 		BOUNDS_RETAIN, 0, "retain", "WINDOW", BOUNDS_RETAIN_HELP  \
 	}

@@ -157,6 +157,8 @@ static void json_section(struct json *json, const struct facts *facts, size_t se
 	json_u64(json, "event_blocks", facts->event_blocks);
 	json_u64(json, "folded_events", end ? end->folded_events : 0);
 	json_u64(json, "exact_since_ns", end ? end->exact_since_ns : 0);
+	json_u64(json, "culled_events", end ? end->culled_events : 0);
+	json_u64(json, "cull_ns", meta ? meta->cull_ns : 0);
 	json_u64(json, "events_not_stored", end ? end->events_not_stored : 0);
 	json_u64(json, "lost_events", end ? end->lost_events : 0);
 	json_u64(json, "slices", facts->slices);
@@ -263,6 +265,13 @@ static void put_events(struct out *out, const struct facts *facts)
 		text_print(&out->text, "%s of these were folded: single events only since %s\n",
 			   units_grouped(facts->end->folded_events).text,
 			   units_duration(facts->end->exact_since_ns).text);
+	}
+	if (facts->end->culled_events) {
+		put_key(out, "");
+		text_print(&out->text,
+			   "%s of these were culled: of blocks that lived shorter than %s\n",
+			   units_grouped(facts->end->culled_events).text,
+			   units_duration(facts->meta->cull_ns).text);
 	}
 	put_key(out, "figures");
 	text_print(&out->text, "%s slice%s, which cover %s events%s\n",

@@ -260,6 +260,18 @@ static void put_totals(const struct report *report, struct out *out)
 
 /* ---- a part of the run ---- */
 
+/* Why events are not in figures that were found by looking at single blocks. */
+static const char *why_unread(const struct trace_end *end)
+{
+	if (end->folded_events)
+		return "Older events were folded: only single blocks since then are in these "
+		       "figures (docs/days.md).";
+	if (end->culled_events)
+		return "Blocks that did not live long were culled: only those that are stored one "
+		       "by one are in these figures (docs/days.md).";
+	return "Damaged or missing parts of the trace are not in these figures.";
+}
+
 void report_put_range(const struct report *report, struct out *out)
 {
 	const struct report_options *options = report->options;
@@ -284,11 +296,7 @@ void report_put_range(const struct report *report, struct out *out)
 		put_warning(out, "Events at the edge of the range are not stored: the edge was "
 				 "moved to the nearest moment whose figures are.");
 	if (answer->unread_events)
-		put_warning(out, report->input.end->folded_events
-					 ? "Older events were folded: only single blocks since "
-					   "then are in these figures (docs/days.md)."
-					 : "Damaged or missing parts of the trace are not in these "
-					   "figures.");
+		put_warning(out, why_unread(report->input.end));
 }
 
 static void put_part(const struct report *report, struct out *out)
@@ -374,11 +382,20 @@ static void put_recording(const struct report *report, struct out *out)
 			 units_grouped(end->folded_events).text);
 		put_warning(out, line);
 	}
-	if (end->events_not_stored > end->folded_events) {
+	if (end->culled_events) {
+		snprintf(line, sizeof line,
+			 "Single blocks only from a lifetime of %s on: %s events of others are in "
+			 "all figures, but not one by one (--cull).",
+			 out_duration(out, meta->cull_ns).text,
+			 units_grouped(end->culled_events).text);
+		put_warning(out, line);
+	}
+	uint64_t others = end->folded_events + end->culled_events;
+	if (end->events_not_stored > others) {
 		snprintf(line, sizeof line,
 			 "%s events are in the figures but not stored one by one: the file "
 			 "reached its limit or the disk was full.",
-			 units_grouped(end->events_not_stored - end->folded_events).text);
+			 units_grouped(end->events_not_stored - others).text);
 		put_warning(out, line);
 	}
 	if (end->children_not_recorded) {

@@ -121,6 +121,11 @@ static void put_warnings(struct text *text, const struct collector_trace *trace)
 		text_print(text,
 			   "tidemark: note: %s older events are in the figures only (--retain)\n",
 			   units_grouped(end->folded_events).text);
+	if (end->culled_events)
+		text_print(text,
+			   "tidemark: note: %s events of short-lived blocks are in the figures "
+			   "only (--cull)\n",
+			   units_grouped(end->culled_events).text);
 	if (end->events_not_stored)
 		text_print(text,
 			   "tidemark: note: %s events are counted in the figures but not stored\n",

@@ -321,6 +321,7 @@ section_facts(struct session *session, struct session_process *process, const st
 		.naming_ctx = options->ctx,
 		.helper = session->namer.pid,
 		.max_memory_bytes = options->bounds.max_memory_bytes,
+		.cull_ns = options->bounds.cull_ns,
 		.sample_log2 = image->sample_log2,
 		.max_overhead = options->max_overhead,
 		.overload_share = options->overload_share,

@@ -45,6 +45,7 @@ struct collector_bounds {
 	uint32_t keep;                    /* so many of its files stay */
 	uint64_t max_memory_bytes;        /* of the recorder: near it, it gives things up */
 	uint64_t retain_ns, retain_bytes; /* older events are folded: see trace_writer_options */
+	uint64_t cull_ns; /* blocks that live shorter are counted, not stored one by one */
 };
 
 struct collector_options {

@@ -4,10 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
-	      const struct stamp_pair *earlier, struct tm_error *err)
+	      const struct stamp_pair *earlier, uint64_t cull_ns, struct tm_error *err)
 {
 	memset(feed, 0, offsetof(struct feed, batch));
 	feed->map = map;
@@ -18,10 +19,24 @@ int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
 	if (error)
 		tm_fail(err, error, "out of memory for the recording");
 	else
-		error = model_new(&(struct model_options){0}, &feed->model, err);
+		error = feed_make_model(feed, cull_ns, err);
 	if (error)
 		feed_done(feed);
 	return error;
+}
+
+int feed_make_model(struct feed *feed, uint64_t cull_ns, struct tm_error *err)
+{
+	struct model_options options = {0};
+	if (cull_ns) {
+		/* What is culled is known by slices alone: they are shorter then. */
+		options.slice_ns = cull_slice_ns(cull_ns);
+		options.slice_events = CULL_SLICE_EVENTS;
+		feed->cull = cull_new(cull_ns);
+		if (!feed->cull)
+			return tm_fail(err, -ENOMEM, "out of memory for the recording");
+	}
+	return model_new(&options, &feed->model, err);
 }
 
 void feed_done(struct feed *feed)
@@ -32,6 +47,7 @@ void feed_done(struct feed *feed)
 	feed->threads = tm_free(feed->threads);
 	feed->repair = repair_free(feed->repair);
 	feed->heaps = heaps_free(feed->heaps);
+	feed->cull = cull_free(feed->cull);
 	paused_done(&feed->paused);
 	sampled_done(&feed->sampled);
 }
@@ -79,12 +95,26 @@ void feed_write_names(struct feed *feed)
 	}
 }
 
+/* What is stored of a slice and what was culled of it end together. */
+static void write_culled_slice(struct feed *feed, struct trace_slice *slice)
+{
+	cull_describe(feed->cull, slice);
+	trace_writer_skip(feed->writer, slice->first_event + slice->event_count,
+			  model_next_block(feed->model));
+	trace_writer_slice(feed->writer, slice);
+	cull_next_slice(feed->cull);
+}
+
 static void take_slice(struct feed *feed)
 {
 	struct trace_slice slice;
+	if (feed->cull)
+		cull_flush(feed->cull, feed->writer);
 	int error = model_slice_take(feed->model, &slice, &feed->why);
 	if (error)
 		fail(feed, error);
+	else if (feed->cull)
+		write_culled_slice(feed, &slice);
 	else
 		trace_writer_slice(feed->writer, &slice);
 }
@@ -158,7 +188,12 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 	feed->events += count;
 	if (feed->paused.used)
 		tell_paused(feed, events, count);
-	trace_writer_events(feed->writer, events, count);
+	if (feed->cull)
+		error = cull_events(feed->cull, feed->writer, events, count);
+	else
+		trace_writer_events(feed->writer, events, count);
+	if (error)
+		fail(feed, error);
 	if (model_slice_due(feed->model) || trace_writer_wants_slice(feed->writer))
 		take_slice(feed);
 }
@@ -235,6 +270,19 @@ void feed_sample(struct feed *feed, const struct trace_sample *sample)
 	trace_writer_sample(feed->writer, sample);
 }
 
+/* The journal's events do not have what was culled: the open slice does. */
+static void tick_culled(struct feed *feed)
+{
+	struct trace_slice open;
+	cull_tick(feed->cull, feed->writer, clock_steady_ns() - feed->clock.origin_ns);
+	bool is_new = feed->events != feed->looked_events &&
+		      !model_slice_look(feed->model, &open, NULL) && open.event_count;
+	if (is_new)
+		cull_describe(feed->cull, &open);
+	trace_writer_tick_slice(feed->writer, is_new ? &open : NULL);
+	feed->looked_events = feed->events;
+}
+
 void feed_tick(struct feed *feed)
 {
 	feed_flush(feed, !feed->fresh);
@@ -242,7 +290,10 @@ void feed_tick(struct feed *feed)
 	feed_write_names(feed);
 	if (model_slice_due(feed->model))
 		take_slice(feed);
-	trace_writer_tick(feed->writer);
+	if (feed->cull)
+		tick_culled(feed);
+	else
+		trace_writer_tick(feed->writer);
 }
 
 void feed_snapshot(struct feed *feed)

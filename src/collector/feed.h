@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "collector/cull.h"
 #include "collector/heaps.h"
 #include "collector/modules_seen.h"
 #include "collector/paused.h"
@@ -41,6 +42,8 @@ struct feed {
 	struct sampled sampled;
 	struct repair *repair;
 	struct heaps *heaps; /* NULL: no named heap needs them */
+	struct cull *cull;   /* NULL: every block is stored */
+	uint64_t looked_events; /* with cull: what the journal's slice has */
 	bool mixed;          /* the batch has events of several threads */
 	bool fresh;          /* something was put into the batch since the last tick */
 	int error; /* sticky: of the model or for lack of memory; the writer keeps its own */
@@ -51,8 +54,11 @@ struct feed {
 
 /* The writer is set by the caller before the first event. */
 TM_MUST_CHECK int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
-			    const struct stamp_pair *earlier, struct tm_error *err);
+			    const struct stamp_pair *earlier, uint64_t cull_ns,
+			    struct tm_error *err);
 void feed_done(struct feed *feed);
+/* A model for the feed; blocks that live shorter than cull_ns (0: none) are not stored. */
+TM_MUST_CHECK int feed_make_model(struct feed *feed, uint64_t cull_ns, struct tm_error *err);
 
 /*
  * Applies and writes the batch. Unless `all`, the last microsecond of it stays:

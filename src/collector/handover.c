@@ -126,7 +126,7 @@ static int copy_feed(struct section *to, struct feed *from)
 	if (!error)
 		error = copy_threads(feed, from, by_ns);
 	if (!error)
-		error = model_new(&(struct model_options){0}, &feed->model, NULL);
+		error = feed_make_model(feed, to->options.cull_ns, NULL);
 	return error || feed->repair ? error : -ENOMEM;
 }
 

@@ -69,7 +69,8 @@ static int fill(struct section *section, const struct section_options *options,
 	if (fill_texts(section, options) || cursors_init(&section->cursors, &section->shm.map))
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
 	int error =
-		feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier, err);
+		feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier,
+			  options->cull_ns, err);
 	if (error)
 		return error;
 	/* What a parent did not record its child may free. */
@@ -198,6 +199,7 @@ static void write_meta(struct section *section, const struct inherit_set *inheri
 		.host = host,
 		.mode = sampled ? "sampled" : "exact",
 		.sample_bytes = sampled,
+		.cull_ns = options->cull_ns,
 		.unknown = sampled ? TRACE_UNKNOWN_TEMPORARY : 0,
 		.source = options->woken ? "attach" : "run",
 		.clock = options->tsc ? "tsc" : "monotonic",
@@ -485,6 +487,8 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	else
 		end_image(section, writer);
 	trace_writer_end(writer, &section->result.end);
+	if (section->feed.cull)
+		section->result.end.culled_events = cull_count(section->feed.cull);
 	section->watch = watch_stop(section->watch);
 	if (section->feed.error && err)
 		*err = section->feed.why;

@@ -67,6 +67,8 @@ static bool drop_caches(struct section *section)
 {
 	trace_writer_shrink(section->feed.writer);
 	model_shrink(section->feed.model);
+	if (section->feed.cull)
+		cull_shrink(section->feed.cull, section->feed.writer);
 	malloc_trim(0);
 	return true;
 }

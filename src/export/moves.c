@@ -291,6 +291,11 @@ int moves_run(const struct export_input *input, move_fn fn, void *ctx, struct tm
 		return tm_fail(err, -ENODATA,
 			       "this format tells events, and older ones were folded (--retain): "
 			       "use pprof, collapsed, callgrind or another that does not");
+	if (input->facts->end->culled_events)
+		return tm_fail(err, -ENODATA,
+			       "this format tells events, and those of short-lived blocks were "
+			       "culled (--cull): use pprof, collapsed, callgrind or another that "
+			       "does not");
 	model_totals(query_model(input->section), &totals);
 	m.total_events = totals.events;
 	history_init(&m.history, m.reader);

@@ -109,6 +109,25 @@ size_t history_index_of_event(const struct history *history, uint64_t ordinal)
 	return first_beyond(history, ordinal, false);
 }
 
+/* Numbers rise; where blocks are culled not one by one. */
+static const struct trace_event *find_born(const struct history_part *part, uint64_t block_id)
+{
+	uint64_t low = 0, high = part->birth_count;
+	uint64_t place = block_id - part->facts.first_block_id;
+	if (place < high && part->events[part->births[place]].block_id == block_id)
+		return &part->events[part->births[place]];
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (part->events[part->births[middle]].block_id < block_id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == part->birth_count || part->events[part->births[low]].block_id != block_id)
+		return NULL;
+	return &part->events[part->births[low]];
+}
+
 int history_birth(struct history *history, uint64_t block_id, const struct trace_event **ret,
 		  struct tm_error *err)
 {
@@ -119,9 +138,7 @@ int history_birth(struct history *history, uint64_t block_id, const struct trace
 	const struct history_part *part = history_part(history, beyond - 1, err);
 	if (!part)
 		return history->error == -EBADMSG ? 0 : history->error;
-	uint64_t place = block_id - part->facts.first_block_id;
-	if (place < part->birth_count && part->events[part->births[place]].block_id == block_id)
-		*ret = &part->events[part->births[place]];
+	*ret = find_born(part, block_id);
 	return 0;
 }
 

@@ -14,7 +14,7 @@ enum { HISTORY_KEPT = 8 };
 struct history_part { /* a decoded event block */
 	struct trace_event_block facts;
 	struct trace_event *events;
-	uint32_t *births; /* places of the allocations: block_id - facts.first_block_id -> event */
+	uint32_t *births; /* places of the allocations, in order */
 	size_t birth_count;
 	uint64_t used; /* rises with each use; 0 = empty */
 };

@@ -277,8 +277,8 @@ static uint64_t first_unseen(struct loader *l)
 	uint64_t number = part->facts.first_block_id;
 	for (uint64_t i = 0;
 	     i < part->facts.event_count && part->facts.first_event + i < l->first_event; i++)
-		number += part->events[i].op == TRACE_ALLOC ||
-			  part->events[i].op == TRACE_REALLOC_ALLOC;
+		if (part->events[i].op == TRACE_ALLOC || part->events[i].op == TRACE_REALLOC_ALLOC)
+			number = part->events[i].block_id + 1;
 	return number;
 }
 
@@ -366,6 +366,9 @@ static int rebuild(struct loader *l)
 		.ctx = l,
 	};
 	l->all_events = all_events(l);
+	const struct trace_end *end;
+	if (!trace_reader_end(l->reader, &end, NULL))
+		l->m->unread_events += end->culled_events;
 	return event_scan_run(&scan, &counts, l->err);
 }
 

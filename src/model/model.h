@@ -65,6 +65,13 @@ bool model_slice_due(const struct model *m);
 TM_MUST_CHECK int model_slice_take(struct model *m, struct trace_slice *ret_slice,
 				   struct tm_error *err);
 
+/* The open slice as it is now; it goes on. Its rows are borrowed as those of one that is taken. */
+TM_MUST_CHECK int model_slice_look(struct model *m, struct trace_slice *ret_slice,
+				   struct tm_error *err);
+
+/* The number of the next block that is born. */
+uint64_t model_next_block(const struct model *m);
+
 /* Totals of the section so far. */
 struct model_totals {
 	uint64_t duration_ns; /* of the last event or sample */

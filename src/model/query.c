@@ -104,6 +104,12 @@ static int find_gaps(struct query_section *s, struct tm_error *err)
 		}
 		next = first + s->parts[i].event_count;
 	}
+	for (size_t i = s->slice_count; s->culled && i-- > 0;) {
+		if (s->slices[i].first_event + s->slices[i].event_count <= next)
+			break;
+		s->slice_stored[i] = false;
+		s->has_gaps = true;
+	}
 	return 0;
 }
 
@@ -143,7 +149,7 @@ static int load_slices(struct query_section *s, struct tm_error *err)
 static void drop_slices(struct query_section *s)
 {
 	s->slice_stored = tm_free(s->slice_stored);
-	s->has_gaps = false;
+	s->has_gaps = s->culled = false;
 	s->slices = tm_free(s->slices);
 	s->births_before = tm_free(s->births_before);
 	s->slice_count = 0;
@@ -213,6 +219,11 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 		rc = load_tables(s, err);
 	if (!rc)
 		rc = load_parts(s, err);
+	const struct trace_meta *meta = NULL;
+	if (!trace_reader_meta(reader, &meta, NULL)) {
+		s->unknown = meta->unknown;
+		s->culled = meta->cull_ns;
+	}
 	if (!rc)
 		rc = load_slices(s, err);
 	if (rc == -EBADMSG) {
@@ -225,9 +236,6 @@ int query_open(struct trace_reader *reader, const struct query_open_options *opt
 		query_close(s);
 		return rc;
 	}
-	const struct trace_meta *meta;
-	if (!trace_reader_meta(reader, &meta, NULL))
-		s->unknown = meta->unknown;
 	s->sample_bytes = trace_reader_sample_bytes(reader);
 	struct model_totals totals;
 	model_totals(s->model, &totals);

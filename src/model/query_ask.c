@@ -13,6 +13,38 @@ static bool needs_scan(const struct query_section *section, const struct query *
 	       (query->filter && filter_needs_blocks(query->filter));
 }
 
+/*
+ * Where blocks are culled slices have all figures but those of threads: these come from the blocks
+ * that are stored, and, without a filter, from what slices say of the others.
+ */
+static int ask_culled_threads(struct edges *edges, const struct query *query,
+			      const struct query_range *range, struct query_answer *answer)
+{
+	struct query_section *section = edges->section;
+	struct query others = *query, threads = *query;
+	struct query_answer scanned = {0};
+	others.want &= ~(unsigned)QUERY_THREADS;
+	threads.want = QUERY_THREADS;
+	int rc = ask_by_slices(edges, &others, range, answer, edges->err);
+	if (!rc)
+		rc = ask_by_scan(section, &threads, range, &scanned, edges->err);
+	if (!rc && !query->filter)
+		rc = add_culled_threads(section, range, &scanned, edges->err);
+	if (rc) {
+		query_answer_done(&scanned);
+		return rc;
+	}
+	answer->threads = scanned.threads;
+	answer->thread_count = scanned.thread_count;
+	answer->event_blocks += scanned.event_blocks;
+	answer->skipped_blocks += scanned.skipped_blocks;
+	answer->unread_events += query->filter ? scanned.unread_events : 0;
+	answer->way = QUERY_FROM_SCAN;
+	scanned.threads = NULL;
+	query_answer_done(&scanned);
+	return 0;
+}
+
 int query_ask(struct query_section *section, const struct query *asked,
 	      struct query_answer *ret_answer, struct tm_error *err)
 {
@@ -36,7 +68,10 @@ int query_ask(struct query_section *section, const struct query *asked,
 	answer.first_event = range.first_event;
 	answer.event_count = range.end_event - range.first_event;
 	answer.snapped = range.snapped;
-	if (needs_scan(section, query))
+	if (section->culled && query->want & QUERY_THREADS && !query->by_scan &&
+	    section->slice_count && !(query->filter && filter_needs_blocks(query->filter)))
+		rc = ask_culled_threads(&edges, query, &range, &answer);
+	else if (needs_scan(section, query))
 		rc = ask_by_scan(section, query, &range, &answer, err);
 	else
 		rc = ask_by_slices(&edges, query, &range, &answer, err);

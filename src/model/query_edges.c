@@ -214,6 +214,7 @@ static int resolve_end(struct edges *edges, struct edge_part *part, uint32_t at,
 		part->known[at] = true;
 		event->flags = event->op == TRACE_FREE &&
 					       thread->last_block == event->block_id + 1 &&
+					       !(event->flags & TRACE_EVENT_LASTING) &&
 					       !trace_word_sampled(event->size_bytes)
 				       ? TRACE_EVENT_TEMPORARY
 				       : 0;

@@ -56,7 +56,8 @@ int range_births_before(struct edges *edges, uint64_t ordinal, uint64_t counted,
 	const struct trace_event *events;
 	int rc = edges_events(edges, index, &events);
 	for (uint64_t i = 0; !rc && events && i < part->event_count; i++)
-		*ret += part->first_event + i < ordinal && is_birth(&events[i]);
+		if (part->first_event + i < ordinal && is_birth(&events[i]))
+			*ret = events[i].block_id + 1;
 	return rc;
 }
 
@@ -114,18 +115,31 @@ static void snap(const struct query_section *s, bool up, struct query_range *ran
 	range->snapped = true;
 }
 
+/* The slice in which a moment lies, if events of it are not stored; SIZE_MAX: all are. */
+static size_t gap_slice(const struct query_section *s, uint64_t time_ns, bool after)
+{
+	size_t low = 0, high = s->slice_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		uint64_t end_ns = s->slices[middle].end_ns;
+		if (after ? end_ns <= time_ns : end_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->slice_count && !s->slice_stored[low] ? low : SIZE_MAX;
+}
+
 /* A moment before part number `index` at which events may have been that are not stored. */
 static void count_missing(const struct query_section *s, size_t index, uint64_t time_ns, bool after,
 			  struct query_range *range, uint64_t *ret_events, uint64_t *ret_births)
 {
 	const struct section_part *before = index ? &s->parts[index - 1] : NULL;
-	uint64_t first = before ? before->first_event + before->event_count : 0, k = 0;
+	uint64_t first = before ? before->first_event + before->event_count : 0;
 	if (!s->has_gaps || s->parts[index].first_event == first)
 		return;
-	while (k < s->slice_count &&
-	       (after ? s->slices[k].end_ns <= time_ns : s->slices[k].end_ns < time_ns))
-		k++;
-	if (k == s->slice_count || s->slice_stored[k])
+	size_t k = gap_slice(s, time_ns, after);
+	if (k == SIZE_MAX)
 		return;
 	bool begun = after ? s->slices[k].start_ns <= time_ns : s->slices[k].start_ns < time_ns;
 	k += after && begun;
@@ -136,11 +150,34 @@ static void count_missing(const struct query_section *s, size_t index, uint64_t 
 	*ret_births = s->births_before[k];
 }
 
+/*
+ * Where blocks are culled, what is stored of a slice does not tell how many of its events come
+ * before a moment: the slice counts as a whole. False: all its events are stored.
+ */
+static bool count_culled(struct edges *edges, uint64_t time_ns, bool after,
+			 struct query_range *range, uint64_t *ret_events, uint64_t *ret_births,
+			 int *ret_error)
+{
+	const struct query_section *s = edges->section;
+	size_t k = s->culled ? gap_slice(s, time_ns, after) : SIZE_MAX;
+	if (k == SIZE_MAX)
+		return false;
+	bool begun = after ? s->slices[k].start_ns <= time_ns : s->slices[k].start_ns < time_ns;
+	k += after && begun;
+	range->snapped |= begun;
+	*ret_events = fast_boundary(s, k);
+	*ret_error = range_births_before(edges, *ret_events, s->births_before[k], ret_births);
+	return true;
+}
+
 /* How many events, and births, come before `time_ns` (with `after`: up to and with it). */
 static int count_before(struct edges *edges, uint64_t time_ns, bool after,
 			struct query_range *range, uint64_t *ret_events, uint64_t *ret_births)
 {
 	const struct query_section *s = edges->section;
+	int rc = 0;
+	if (count_culled(edges, time_ns, after, range, ret_events, ret_births, &rc))
+		return rc;
 	size_t index = part_of_time(s, time_ns, after);
 	if (index == s->part_count)
 		return count_unstored(edges, time_ns, after, range, ret_events, ret_births);
@@ -152,7 +189,7 @@ static int count_before(struct edges *edges, uint64_t time_ns, bool after,
 		return 0;
 	}
 	const struct trace_event *events;
-	int rc = edges_events(edges, index, &events);
+	rc = edges_events(edges, index, &events);
 	if (rc)
 		return tm_fail(edges->err, rc,
 			       "no memory to read the events at the edge of the range");

@@ -243,6 +243,8 @@ static uint64_t missing_events(const struct query_section *s, uint64_t end)
 		missing += first > next ? first - next : 0;
 		next = s->parts[i].first_event + s->parts[i].event_count;
 	}
+	if (s->culled && end > next)
+		missing += end - next;
 	return missing;
 }
 

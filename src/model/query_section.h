@@ -37,6 +37,7 @@ struct query_section {
 	size_t slice_count;
 	uint64_t *births_before; /* per slice, and after the last */
 	bool has_gaps;           /* events before stored_events are missing */
+	bool culled;             /* some of all slices: blocks that did not live long */
 	bool *slice_stored;      /* with gaps: all its events before stored_events are there */
 	const struct trace_moment *moments;
 	size_t moment_count;
@@ -115,6 +116,9 @@ TM_MUST_CHECK int ask_by_scan(struct query_section *section, const struct query 
 			      const struct query_range *range, struct query_answer *ret,
 			      struct tm_error *err);
 
+/* Where blocks are culled: what threads did with them, into the answer's threads. */
+TM_MUST_CHECK int add_culled_threads(struct query_section *section, const struct query_range *range,
+				     struct query_answer *answer, struct tm_error *err);
 TM_MUST_CHECK int ask_by_slices(struct edges *edges, const struct query *query,
 				const struct query_range *range, struct query_answer *ret,
 				struct tm_error *err);

@@ -13,6 +13,7 @@
 /* Allocations of a damaged block: their ids are in the old numbers and have no new ones. */
 struct gap {
 	uint64_t first, end; /* old block ids */
+	uint64_t lost;       /* in it and in those before */
 };
 
 struct work {
@@ -102,22 +103,45 @@ static int add_gap(struct work *k, uint64_t first, uint64_t end)
 		k->gaps = grown;
 		k->gap_room = room;
 	}
-	k->gaps[k->gap_count++] = (struct gap){first, end};
+	uint64_t lost = k->gap_count ? k->gaps[k->gap_count - 1].lost : 0;
+	k->gaps[k->gap_count++] = (struct gap){first, end, lost + (end - first)};
 	return 0;
 }
 
-static uint64_t count_births(const struct cursor *cursor, uint32_t *stack_end)
+static bool is_birth(const struct trace_event *event)
 {
-	uint64_t births = 0;
+	return event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
+}
+
+/* The number after the last block that begins here, and the stacks that are used. */
+static uint64_t look_at_block(const struct cursor *cursor, uint32_t *stack_end)
+{
+	uint64_t next = cursor->block.first_block_id;
 	for (uint64_t i = 0; i < cursor->block.event_count; i++) {
 		const struct trace_event *event = &cursor->events[i];
-		births += event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
+		if (is_birth(event))
+			next = event->block_id + 1;
 		if (event->stack_id >= *stack_end)
 			*stack_end = event->stack_id + 1;
 		if (event->free_stack_id >= *stack_end)
 			*stack_end = event->free_stack_id + 1;
 	}
-	return births;
+	return next;
+}
+
+/* Numbers that were left out between the blocks that begin here. */
+static int add_culled(struct work *k, const struct cursor *cursor)
+{
+	uint64_t next = cursor->block.first_block_id;
+	int rc = 0;
+	for (uint64_t i = 0; i < cursor->block.event_count && !rc; i++) {
+		if (!is_birth(&cursor->events[i]))
+			continue;
+		if (cursor->events[i].block_id > next)
+			rc = add_gap(k, next, cursor->events[i].block_id);
+		next = cursor->events[i].block_id + 1;
+	}
+	return rc;
 }
 
 /* A block that cannot follow what is before it is as good as damaged. */
@@ -145,10 +169,12 @@ static int look_at_events(struct work *k)
 			continue;
 		if (cursor.block.first_block_id > block_id)
 			rc = add_gap(k, block_id, cursor.block.first_block_id);
+		if (!rc)
+			rc = add_culled(k, &cursor);
 		if (rc)
 			break;
 		event = end;
-		block_id = cursor.block.first_block_id + count_births(&cursor, &k->stack_end);
+		block_id = look_at_block(&cursor, &k->stack_end);
 		k->readable += cursor.block.event_count;
 	}
 	cursor_done(&cursor);
@@ -219,13 +245,17 @@ static int write_end(struct work *k)
 /* The new number of an old block; false if its birth is lost. */
 static bool new_id(const struct work *k, uint64_t old_id, uint64_t *ret_id)
 {
-	uint64_t lost = 0;
-	for (size_t i = 0; i < k->gap_count && old_id >= k->gaps[i].first; i++) {
-		if (old_id < k->gaps[i].end)
-			return false;
-		lost += k->gaps[i].end - k->gaps[i].first;
+	size_t low = 0, high = k->gap_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (k->gaps[middle].first > old_id)
+			high = middle;
+		else
+			low = middle + 1;
 	}
-	*ret_id = old_id - lost;
+	if (low && old_id < k->gaps[low - 1].end)
+		return false;
+	*ret_id = old_id - (low ? k->gaps[low - 1].lost : 0);
 	return true;
 }
 
@@ -236,7 +266,7 @@ static void renumber(struct work *k, struct trace_event *events, uint64_t count)
 		if (event->time_ns < k->copy.last_ns)
 			event->time_ns = k->copy.last_ns;
 		k->copy.last_ns = event->time_ns;
-		if (event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC) {
+		if (is_birth(event)) {
 			event->block_id = k->copy.births++;
 		} else if (event->block_id != TRACE_NO_BLOCK &&
 			   !new_id(k, event->block_id, &event->block_id)) {
@@ -285,7 +315,7 @@ static int second_pass(struct work *k)
 		rc = tell_progress(k, k->all + seen);
 		if (!rc && follows(&cursor, event, block_id)) {
 			event = cursor.block.first_event + cursor.block.event_count;
-			block_id = cursor.block.first_block_id + count_births(&cursor, &stack_end);
+			block_id = look_at_block(&cursor, &stack_end);
 			k->done.events += cursor.block.event_count;
 			rc = k->done.kept_slices ? keep_block(k, &cursor) : copy_block(k, &cursor);
 		}

@@ -341,7 +341,8 @@ void model_slice_fold(struct model *m)
 	model_slice_begin(m, m->slice.slice_id);
 }
 
-int model_slice_take(struct model *m, struct trace_slice *ret_slice, struct tm_error *err)
+/* Rows of the open slice; with `fold` their stacks' counters begin anew. */
+static int fill_rows(struct model *m, bool fold, struct tm_error *err)
 {
 	if (m->loaded)
 		return tm_fail(err, -EINVAL, "a loaded model cannot be cut into slices");
@@ -359,14 +360,36 @@ int model_slice_take(struct model *m, struct trace_slice *ret_slice, struct tm_e
 		uint32_t slot = (uint32_t)m->out.sorted[i];
 		prefetch_row(m, i + ROWS_AHEAD);
 		fill_row(m, &fill, slot, &m->out.cells[first], end - first, &m->out.rows[i]);
-		fold_stack(&m->stacks, slot);
+		if (fold)
+			fold_stack(&m->stacks, slot);
 		first = end;
 	}
+	return 0;
+}
+
+int model_slice_look(struct model *m, struct trace_slice *ret_slice, struct tm_error *err)
+{
+	int rc = fill_rows(m, false, err);
+	if (!rc)
+		fill_slice(m, ret_slice);
+	return rc;
+}
+
+int model_slice_take(struct model *m, struct trace_slice *ret_slice, struct tm_error *err)
+{
+	int rc = fill_rows(m, true, err);
+	if (rc)
+		return rc;
 	fill_slice(m, ret_slice);
 	m->stacks.touched_count = 0;
 	cells_clear(&m->cells);
 	start_next(m);
 	return 0;
+}
+
+uint64_t model_next_block(const struct model *m)
+{
+	return m->allocations;
 }
 
 void model_shrink(struct model *m)

@@ -431,7 +431,14 @@ int trim_section(struct trace_reader *r, struct trace_writer *w, const struct tr
 {
 	struct work k = {.r = r, .options = options, .err = err};
 	*err = (struct tm_error){0};
-	int rc = trim(&k, w);
+	const struct trace_end *end;
+	int rc = trace_reader_end(r, &end, err);
+	if (!rc && end->culled_events)
+		rc = tm_fail(err, -ENODATA,
+			     "blocks that did not live long were culled (--cull): they are in the "
+			     "figures of whole slices, and a part cannot be cut out of these");
+	if (!rc)
+		rc = trim(&k, w);
 	cursor_done(&k.cursor);
 	restack_done(&k.restack);
 	inherited_done(&k.inherited);

@@ -52,7 +52,7 @@ static int check_event(struct verify *v, const struct trace_event *event)
 				    "the size in event %" PRIu64
 				    " is not within what the block's header says",
 				    v->cursor.block.first_event + v->at);
-		v->block_id++;
+		v->block_id = event->block_id + 1;
 	}
 	return 0;
 }
@@ -365,7 +365,8 @@ static int run(struct verify *v)
 	v->m->by_block = true;
 	v->not_stored = end->events_not_stored;
 	v->no_lives = meta->unknown & TRACE_UNKNOWN_LIFETIMES;
-	v->gap = meta->unknown & TRACE_UNKNOWN_EVENTS; /* there is nothing to prove slices by */
+	/* There is nothing to prove slices by, or not all of it. */
+	v->gap = meta->unknown & TRACE_UNKNOWN_EVENTS || end->culled_events;
 	cursor_init(&v->cursor, v->r);
 	v->all_events = cursor_all(&v->cursor);
 	rc = check_slices(v);

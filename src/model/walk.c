@@ -232,6 +232,7 @@ static int on_end(struct walk *walk, uint64_t ordinal, const struct trace_event 
 		return -ENOMEM;
 	bool temporary = event->op == TRACE_FREE && event->block_id != TRACE_NO_BLOCK &&
 			 thread->last_block == event->block_id + 1 &&
+			 !(event->flags & TRACE_EVENT_LASTING) &&
 			 !trace_word_sampled(event->size_bytes);
 	if (walk->marked && event->block_id < walk->first_block_id)
 		temporary = event->flags & TRACE_EVENT_TEMPORARY;

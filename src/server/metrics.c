@@ -205,6 +205,7 @@ FROM(full_in_seconds, said.full_in_ns / 1000000000)
 FROM(disk_free_bytes, said.disk_free_bytes)
 FROM(file_bytes, file_bytes)
 FROM(folded_events, end.folded_events)
+FROM(culled_events, end.culled_events)
 FROM(is_complete, complete)
 
 static uint64_t is_recording(const struct told *told)
@@ -241,6 +242,8 @@ static const struct family families[] = {
 	{"disk_free_bytes", "gauge", "Free space where the trace is; 0 when it has ended.",
 	 disk_free_bytes, 0, true},
 	{"folded_events", "gauge", "Events that are in the figures only (--retain).", folded_events,
+	 0, 0},
+	{"culled_events", "gauge", "Events that are in the figures only (--cull).", culled_events,
 	 0, 0},
 };
 

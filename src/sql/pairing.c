@@ -179,6 +179,7 @@ static void on_end(struct pairing *pairing, const struct trace_event *event, str
 	case TRACE_FREE:
 		block.end = PAIRING_FREE;
 		block.temporary = thread->last_birth == event->block_id + 1 &&
+				  !(event->flags & TRACE_EVENT_LASTING) &&
 				  !trace_word_sampled(block.birth.size_bytes);
 		thread->last_birth = 0;
 		break;

@@ -265,6 +265,12 @@ const char *sql_warning(struct sql *sql)
 			 "%llu ns",
 			 used ? "; " : "", (unsigned long long)end->folded_events,
 			 (unsigned long long)end->exact_since_ns);
+	used = (int)strlen(sql->warning);
+	if (end->culled_events)
+		snprintf(sql->warning + used, sizeof sql->warning - (size_t)used,
+			 "%s%llu events of short-lived blocks were culled: the tables events and "
+			 "blocks do not have them",
+			 used ? "; " : "", (unsigned long long)end->culled_events);
 	return sql->warning[0] ? sql->warning : NULL;
 }
 

@@ -44,6 +44,8 @@ enum fact {
 	EVENTS_NOT_STORED,
 	FOLDED_EVENTS,
 	EXACT_SINCE_NS,
+	CULLED_EVENTS,
+	CULL_NS,
 	SAMPLE_BYTES,
 	FACTS,
 };
@@ -77,6 +79,8 @@ static const char *const names[FACTS] = {
 	[EVENTS_NOT_STORED] = "events_not_stored",
 	[FOLDED_EVENTS] = "folded_events",
 	[EXACT_SINCE_NS] = "exact_since_ns",
+	[CULLED_EVENTS] = "culled_events",
+	[CULL_NS] = "cull_ns",
 	[SAMPLE_BYTES] = "sample_bytes",
 };
 
@@ -129,6 +133,8 @@ static uint64_t figure_of(const struct sql *sql, enum fact fact)
 		[EVENTS_NOT_STORED] = last->events_not_stored,
 		[FOLDED_EVENTS] = last->folded_events,
 		[EXACT_SINCE_NS] = last->exact_since_ns,
+		[CULLED_EVENTS] = last->culled_events,
+		[CULL_NS] = meta->cull_ns,
 		[SAMPLE_BYTES] = trace_reader_sample_bytes(sql->reader),
 	};
 	return figures[fact];

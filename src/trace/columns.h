@@ -24,6 +24,7 @@ enum column {
 	COLUMN_FREE,       /* freed blocks that were not foreseen */
 	COLUMN_FREE_STACK, /* only with --free-stacks: one per free */
 	COLUMN_EXTRA,      /* api and alignment where a stack's differ from its last */
+	COLUMN_CULLED,     /* only where blocks are culled: jumps in their numbers, enum culled_mark */
 	COLUMN_EVENTS_COUNT,
 	COLUMN_ADDRESS_HIT = COLUMN_EVENTS_COUNT, /* one byte per block that begins */
 	COLUMN_ADDRESS,                           /* addresses that were not foreseen */
@@ -58,6 +59,12 @@ enum token_free {
 	TOKEN_FREE_OLD_NEXT = 5,   /* that difference is +1 */
 	TOKEN_FREE_OLD_BEFORE = 6, /* -1 */
 	TOKEN_FREE_UNKNOWN = 7,    /* no block */
+};
+
+/* An entry of COLUMN_CULLED: this + 2 * the events since that of the entry before. */
+enum culled_mark {
+	CULLED_JUMP = 0,    /* it begins a block; so many numbers before it are not here: varint */
+	CULLED_LASTING = 1, /* it ends a block that seems temporary and is not */
 };
 
 /* The kinds of a token, in the order of their numbers. */

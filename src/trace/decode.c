@@ -369,6 +369,41 @@ static void decode_part(struct decode *d, const uint8_t *tokens, size_t first, s
 	}
 }
 
+/*
+ * Where blocks are culled their numbers jump. Until here each block that began in this block of
+ * events had its place in it as a number; births[].size_bytes becomes the true one.
+ */
+static const char *number_culled(struct decode *d, size_t count)
+{
+	struct span *column = &d->columns[COLUMN_CULLED];
+	uint64_t first = d->limits->first_block_id, jumped = 0, mark = 0, born = 0;
+	uint64_t next = span_varint(column);
+	for (size_t i = 0; i < count && !column->bad; i++) {
+		struct trace_event *event = &d->events[i];
+		bool begins = event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
+		bool ends = !begins && event->block_id != TRACE_NO_BLOCK;
+		if (next != UINT64_MAX && i - mark == next >> 1) {
+			bool jumps = (next & 1) == CULLED_JUMP;
+			if (jumps ? !begins : event->op != TRACE_FREE)
+				return "a mark of culled blocks stands at another event";
+			event->flags |= jumps ? 0 : TRACE_EVENT_LASTING;
+			if (jumps && __builtin_add_overflow(jumped, span_varint(column), &jumped))
+				return "the number of a block is beyond all numbers";
+			mark = i;
+			next = span_left(column) ? span_varint(column) : UINT64_MAX;
+		}
+		if (begins) {
+			if (jumped > (UINT64_MAX >> 1) - first)
+				return "the number of a block is beyond all numbers";
+			event->block_id += jumped;
+			d->births[born++].size_bytes = event->block_id;
+		} else if (ends && event->block_id >= first) {
+			event->block_id = d->births[event->block_id - first].size_bytes;
+		}
+	}
+	return next == UINT64_MAX ? NULL : "a mark of culled blocks stands at no event";
+}
+
 /* In parts that stay in the first cache from their times to their blocks. */
 static const char *decode_all(struct decode *d, size_t count)
 {
@@ -385,6 +420,8 @@ static const char *decode_all(struct decode *d, size_t count)
 			decode_part(d, tokens, i, end);
 	}
 	const char *wrong = d->wrong;
+	if (!wrong && span_left(&d->columns[COLUMN_CULLED]))
+		wrong = number_culled(d, count);
 	for (int i = 0; i < COLUMN_COUNT && !wrong; i++)
 		wrong = d->columns[i].bad ? "a column is too short" : NULL;
 	return wrong;

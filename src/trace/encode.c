@@ -63,6 +63,11 @@ struct state {
 	struct foresee_thread *threads;
 	struct foresee_slot *foreseen; /* per history */
 	bool addresses, free_stacks;
+	/* Where blocks are culled: */
+	bool culled;
+	uint32_t marked;  /* events before that of the last entry in COLUMN_CULLED */
+	uint64_t jumped;  /* numbers that are not in the open block */
+	uint64_t *number; /* of each block that began in it */
 };
 
 struct encode {
@@ -76,8 +81,8 @@ struct encode {
 static const uint8_t column_worst[COLUMN_COUNT] = {
 	[COLUMN_TOKEN] = 1,      [COLUMN_TIME] = 14, [COLUMN_THREAD] = 9,
 	[COLUMN_STACK] = 8,      [COLUMN_SIZE] = 10, [COLUMN_FREE] = 10,
-	[COLUMN_FREE_STACK] = 8, [COLUMN_EXTRA] = 2, [COLUMN_ADDRESS_HIT] = 1,
-	[COLUMN_ADDRESS] = 10,
+	[COLUMN_FREE_STACK] = 8, [COLUMN_EXTRA] = 2, [COLUMN_CULLED] = 14,
+	[COLUMN_ADDRESS_HIT] = 1, [COLUMN_ADDRESS] = 10,
 };
 
 static int allocate(struct encode *e)
@@ -130,6 +135,7 @@ struct encode *encode_free(struct encode *e)
 	tm_free(e->state.threads);
 	tm_free(e->state.foreseen);
 	tm_free(e->state.local);
+	tm_free(e->state.number);
 	ends_done(&e->ends);
 	return tm_free(e);
 }
@@ -142,8 +148,19 @@ void encode_section(struct encode *e, bool free_stacks, struct stream *refs)
 	s->first_event = s->first_block_id = 0;
 	s->thread_end = 0;
 	s->count = s->born_count = 0;
+	s->culled = false;
+	s->jumped = 0;
 	s->tick = 0;
 	encode_restart(e);
+}
+
+int encode_culled(struct encode *e)
+{
+	struct state *s = &e->state;
+	if (!s->number)
+		s->number = tm_grow_array(NULL, FORMAT_BLOCK_EVENTS, sizeof *s->number);
+	s->culled = s->number;
+	return s->culled ? 0 : -ENOMEM;
 }
 
 /* What is foreseen for this thread becomes the present. */
@@ -172,8 +189,9 @@ void encode_restart(struct encode *e)
 {
 	struct state *s = &e->state;
 	s->first_event += s->count;
-	s->first_block_id += s->born_count;
-	s->count = s->born_count = 0;
+	s->first_block_id += s->born_count + s->jumped;
+	s->count = s->born_count = s->marked = 0;
+	s->jumped = 0;
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		s->end[i] = e->column[i];
 	s->epoch++;
@@ -367,7 +385,42 @@ HOT void put_extra(struct state *s, struct foresee_stack *stack, const struct tr
 	stack->align_log2 = event->align_log2;
 }
 
-HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned kind)
+HOT void put_mark(struct state *s, enum culled_mark mark)
+{
+	put(s, COLUMN_CULLED, 2 * (uint64_t)(s->count - s->marked) + mark);
+	s->marked = s->count;
+}
+
+/* The number of a block that begins: those before it that are not here are jumped over. */
+HOT bool take_number(struct state *s, uint64_t block_id)
+{
+	uint64_t next = s->first_block_id + s->born_count + s->jumped;
+	if (block_id < next)
+		return false;
+	if (block_id > next) {
+		put_mark(s, CULLED_JUMP);
+		put(s, COLUMN_CULLED, block_id - next);
+		s->jumped += block_id - next;
+	}
+	s->number[s->born_count] = block_id;
+	return true;
+}
+
+/* Which of the blocks that began here has this number; UINT64_MAX: none. */
+HOT uint64_t find_number(const struct state *s, uint64_t block_id)
+{
+	uint32_t low = 0, high = s->born_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (s->number[middle] < block_id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < s->born_count && s->number[low] == block_id ? low : UINT64_MAX;
+}
+
+HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned kind, bool culled)
 {
 	struct foresee_slot *foreseen = &s->foreseen[foresee_history_slot(&s->history)];
 	uint8_t how = 0;
@@ -390,7 +443,8 @@ HOT int alloc_event(struct state *s, const struct trace_event *event, unsigned k
 		s->ends->undone += kind == 2;
 		return 0;
 	}
-	if (event->block_id != s->first_block_id + s->born_count)
+	if (culled ? !take_number(s, event->block_id)
+		   : event->block_id != s->first_block_id + s->born_count)
 		return -EINVAL;
 	if (s->addresses)
 		put_address(s, stack, event->address & TRACE_ADDRESS_MASK, event->size_bytes);
@@ -461,10 +515,13 @@ HOT int put_free_stack(struct state *s, uint32_t stack_id)
 	return 0;
 }
 
-HOT int free_event(struct state *s, const struct trace_event *event, unsigned kind)
+HOT int free_event(struct state *s, const struct trace_event *event, unsigned kind, bool culled)
 {
 	unsigned code = TOKEN_FREE_UNKNOWN;
-	uint64_t block = event->block_id - s->first_block_id;
+	uint64_t block = culled ? find_number(s, event->block_id)
+				: event->block_id - s->first_block_id;
+	if (culled && event->flags & TRACE_EVENT_LASTING)
+		put_mark(s, CULLED_LASTING);
 	if (block < s->born_count)
 		code = free_local(s, (uint32_t)block);
 	else if (event->block_id < s->first_block_id)
@@ -476,7 +533,7 @@ HOT int free_event(struct state *s, const struct trace_event *event, unsigned ki
 	return s->free_stacks ? put_free_stack(s, event->free_stack_id) : 0;
 }
 
-HOT int one_event(struct state *s, const struct trace_event *event)
+HOT int one_event(struct state *s, const struct trace_event *event, bool culled)
 {
 	/* op -> kind; those of frees are marked. */
 	enum { ENDS = 16 };
@@ -499,13 +556,13 @@ HOT int one_event(struct state *s, const struct trace_event *event)
 	int rc;
 	/* Plain ones apart: for them the kind is a constant. */
 	if (event->op == TRACE_FREE)
-		rc = free_event(s, event, 0);
+		rc = free_event(s, event, 0, culled);
 	else if (LIKELY(event->op == TRACE_ALLOC))
-		rc = alloc_event(s, event, 0);
+		rc = alloc_event(s, event, 0, culled);
 	else if (kinds[event->op] & ENDS)
-		rc = free_event(s, event, kinds[event->op] & 3);
+		rc = free_event(s, event, kinds[event->op] & 3, culled);
 	else
-		rc = alloc_event(s, event, kinds[event->op]);
+		rc = alloc_event(s, event, kinds[event->op], culled);
 	s->count++;
 	return rc;
 }
@@ -522,8 +579,11 @@ int encode_events(struct encode *e, uint32_t stack_end, const struct trace_event
 		put_time(&s, events->time_ns);
 		put_thread(&s, events->thread_id);
 	}
-	while (events < end && LIKELY(rc == 0))
-		rc = one_event(&s, events++);
+	/* Two loops, so that what is seldom asked for costs the other nothing. */
+	while (!s.culled && events < end && LIKELY(rc == 0))
+		rc = one_event(&s, events++, false);
+	while (s.culled && events < end && LIKELY(rc == 0))
+		rc = one_event(&s, events++, true);
 	e->state = s;
 	*ret_taken = taken;
 	return rc;
@@ -581,7 +641,7 @@ void encode_piece(const struct encode *e, bool addresses, uint32_t from[COLUMN_C
 		  struct bytes *out)
 {
 	int first = addresses ? COLUMN_EVENTS_COUNT : 0;
-	int last = addresses ? COLUMN_COUNT : COLUMN_EVENTS_COUNT;
+	int last = addresses ? COLUMN_COUNT : COLUMN_EVENTS_COUNT - !e->state.culled;
 	struct span columns[COLUMN_COUNT];
 	for (int i = first; i < last; i++) {
 		size_t length = (size_t)(e->state.end[i] - e->column[i]);

@@ -24,6 +24,11 @@ struct encode *encode_free(struct encode *e);
  * open slice are noted in *refs (may be NULL), which must outlive the section.
  */
 void encode_section(struct encode *e, bool free_stacks, struct stream *refs);
+/*
+ * The section that begins leaves out blocks: numbers of those that begin may jump, and
+ * TRACE_EVENT_LASTING is stored. Right after encode_section(). -ENOMEM.
+ */
+TM_MUST_CHECK int encode_culled(struct encode *e);
 /* One past the highest thread id of the section so far. */
 uint32_t encode_thread_end(const struct encode *e);
 /*

@@ -46,14 +46,18 @@ static int take_end(void *ctx, const struct trace_slice *slice)
 
 /*
  * Events may be folded after the section has ended, and a file that is being
- * written has no end: which blocks of events are left tells.
+ * written has no end: which blocks of events are left tells. The last slice
+ * tells how many were culled.
  */
-static int find_folded(struct trace_reader *r, struct tm_error *err)
+static int find_folded(struct trace_reader *r, bool has_end, struct tm_error *err)
 {
 	struct trace_slice last = {0};
 	uint64_t next = 0, missing = 0;
 	int rc = 0;
-	if (!r->source.reuse && !r->end.folded_events)
+	const struct trace_meta *meta;
+	bool culled = !has_end && !trace_reader_meta(r, &meta, NULL) && meta->cull_ns;
+	bool folded = r->source.reuse || r->end.folded_events;
+	if (!folded && !culled)
 		return 0;
 	if (r->slices.count)
 		rc = trace_reader_plain_slice(r, r->slices.count - 1, take_end, &last, err);
@@ -70,7 +74,16 @@ static int find_folded(struct trace_reader *r, struct tm_error *err)
 		next = block.first_event + block.event_count;
 	}
 	uint64_t counted = last.first_event + last.event_count;
-	r->end.events_not_stored = missing + (counted > next ? counted - next : 0);
+	missing += counted > next ? counted - next : 0;
+	r->end.events_not_stored = missing;
+	if (!has_end)
+		r->end.culled_events = last.culled_events < missing ? last.culled_events : missing;
+	/* What was culled before the first event that is left was never stored. */
+	uint64_t others = missing > r->end.culled_events ? missing - r->end.culled_events : 0;
+	if (!folded || r->end.folded_events > others)
+		r->end.folded_events = folded ? others : 0;
+	if (!r->end.folded_events)
+		r->end.exact_since_ns = 0;
 	return rc == -EBADMSG ? 0 : rc;
 }
 
@@ -92,7 +105,7 @@ int reader_load_end(struct trace_reader *r, struct tm_error *err)
 		source_warn(&r->source, "the section's end is damaged");
 		rc = 0;
 	}
-	return rc ? rc : find_folded(r, err);
+	return rc ? rc : find_folded(r, has_end, err);
 }
 
 int trace_reader_end(struct trace_reader *r, const struct trace_end **ret, struct tm_error *err)

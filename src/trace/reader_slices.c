@@ -6,13 +6,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of those that begin alike the one that stands for most comes first. */
+/*
+ * Of those that begin alike the one that stands for most comes first; of those in the journal, which
+ * have the open slice again and again, the last.
+ */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct reader_slice *x = a, *y = b;
 	if (x->first != y->first)
 		return x->first < y->first ? -1 : 1;
-	return x->last > y->last ? -1 : x->last < y->last;
+	if (x->last != y->last)
+		return x->last > y->last ? -1 : 1;
+	return x->group > y->group ? -1 : x->group < y->group;
 }
 
 /* A merged slice and those it was made of may be there both: its writer was killed then. */

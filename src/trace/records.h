@@ -83,6 +83,9 @@ enum {
 	/* On an end, in the collector only: of a block that the filter counts outside (filter.h of
 	 * wire/). */
 	TRACE_EVENT_OUTSIDE = 1u << 2,
+	/* On a free, where blocks are culled: what this thread did between the birth and this is
+	 * not stored, so it is not temporary although it seems so. Stored. */
+	TRACE_EVENT_LASTING = 1u << 3,
 };
 
 /* A new stack: id is implied by order (1, 2, ...). parent_id < id. */
@@ -200,6 +203,14 @@ struct trace_bucket {
 	uint32_t reserved;
 	uint64_t count;
 };
+/* What a thread did with blocks of a slice that were culled: born and ended in it. */
+struct trace_culled_thread {
+	uint32_t thread_id;
+	uint64_t births, birth_bytes;
+	uint64_t ends, end_bytes; /* that this thread called, whoever allocated */
+	uint64_t foreign_ends;    /* of these, of blocks another thread allocated */
+	uint64_t temporary;
+};
 /* A slice: numbered from 0; covers events (end of the previous, end_ns]. */
 struct trace_slice {
 	uint32_t slice_id;
@@ -218,6 +229,10 @@ struct trace_slice {
 	 * makes every other stack's share what it was live then: see docs/figures.md */
 	uint32_t row_count;
 	const struct trace_slice_row *rows; /* borrowed; sorted by stack_id */
+	/* Where blocks are culled; not in a CURVE: */
+	uint64_t culled_events; /* of the section so far: counted, not stored one by one */
+	uint32_t culled_thread_count;
+	const struct trace_culled_thread *culled_threads; /* borrowed; sorted by thread_id */
 };
 
 /* Sums over the first slices of a section, per stack. Deaths are modulo 2^64, as in slices. */
@@ -283,6 +298,7 @@ struct trace_meta {
 	bool addresses, free_stacks;
 	uint32_t depth;
 	uint64_t sample_bytes; /* the interval, when it began; 0: exact */
+	uint64_t cull_ns;      /* blocks that live shorter may be missing one by one; 0: none */
 	/* A part of a longer trace: its first events are these blocks, allocated before it. */
 	uint64_t inherited_blocks, inherited_bytes;
 	/*
@@ -325,6 +341,7 @@ struct trace_end {
 	uint64_t events_not_stored; /* file limit or full disk: counted in the aggregates only */
 	uint64_t folded_events;     /* of these: were stored, and given up to keep the file small */
 	uint64_t exact_since_ns;    /* where there are folded ones: single events begin here */
+	uint64_t culled_events;     /* of those not stored: births and ends of short-lived blocks */
 	uint64_t paused_births;     /* blocks allocated in pauses: not recorded */
 	uint64_t freed_paused;      /* of freed_older: frees of such blocks */
 	char note[400];             /* sentences for the user, or "" */

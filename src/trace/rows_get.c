@@ -213,6 +213,9 @@ static void set_meta(struct trace_meta *meta, const struct field *field, struct 
 	case META_FREE_STACKS:
 		meta->free_stacks = field->number != 0;
 		break;
+	case META_CULL_NS:
+		meta->cull_ns = field->number;
+		break;
 	case META_SAMPLE_BYTES:
 		meta->sample_bytes = field->number;
 		break;
@@ -296,6 +299,8 @@ static void set_end(struct trace_end *end, const struct field *field, struct tex
 		end->folded_events = field->number;
 	else if (field->tag == END_EXACT_SINCE_NS)
 		end->exact_since_ns = field->number;
+	else if (field->tag == END_CULLED)
+		end->culled_events = field->number;
 	else if (field->tag == END_PAUSED_BIRTHS)
 		end->paused_births = field->number;
 	else if (field->tag == END_FREED_PAUSED)

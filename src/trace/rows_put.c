@@ -154,6 +154,8 @@ void rows_put_meta(struct bytes *out, const struct trace_meta *meta)
 	put_number(out, META_DEPTH, meta->depth);
 	if (meta->sample_bytes)
 		put_number(out, META_SAMPLE_BYTES, meta->sample_bytes);
+	if (meta->cull_ns)
+		put_number(out, META_CULL_NS, meta->cull_ns);
 	if (meta->inherited_blocks) {
 		put_number(out, META_INHERITED_BLOCKS, meta->inherited_blocks);
 		put_number(out, META_INHERITED_BYTES, meta->inherited_bytes);
@@ -193,6 +195,8 @@ void rows_put_end(struct bytes *out, const struct trace_end *end)
 		put_number(out, END_FOLDED, end->folded_events);
 		put_number(out, END_EXACT_SINCE_NS, end->exact_since_ns);
 	}
+	if (end->culled_events)
+		put_number(out, END_CULLED, end->culled_events);
 	if (end->paused_births || end->freed_paused) {
 		put_number(out, END_PAUSED_BIRTHS, end->paused_births);
 		put_number(out, END_FREED_PAUSED, end->freed_paused);

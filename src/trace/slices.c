@@ -26,6 +26,7 @@ enum slice_column {
 	SLICE_LIFE_BUCKETS,
 	SLICE_LIFE_COUNTS,
 	SLICE_PEAK, /* 0 unknown; else blocks + 1, then bytes */
+	SLICE_CULLED, /* only where blocks are culled: events so far, threads, a row for each */
 	SLICE_COLUMNS,
 };
 
@@ -99,6 +100,24 @@ static void put_row(struct bytes *columns, const struct trace_slice *slice,
 	bytes_put_varint(&columns[SLICE_PEAK], row->peak_bytes);
 }
 
+static void put_culled(struct bytes *column, const struct trace_slice *slice)
+{
+	uint32_t last = 0;
+	bytes_put_varint(column, slice->culled_events);
+	bytes_put_varint(column, slice->culled_thread_count);
+	for (uint32_t i = 0; i < slice->culled_thread_count; i++) {
+		const struct trace_culled_thread *thread = &slice->culled_threads[i];
+		bytes_put_varint(column, thread->thread_id - last);
+		bytes_put_varint(column, thread->births);
+		bytes_put_varint(column, thread->birth_bytes);
+		bytes_put_varint(column, thread->ends);
+		bytes_put_varint(column, thread->end_bytes);
+		bytes_put_varint(column, thread->foreign_ends);
+		bytes_put_varint(column, thread->temporary);
+		last = thread->thread_id;
+	}
+}
+
 void slices_put(struct bytes *out, const struct trace_slice *slice)
 {
 	struct bytes columns[SLICE_COLUMNS] = {0};
@@ -108,12 +127,14 @@ void slices_put(struct bytes *out, const struct trace_slice *slice)
 		put_row(columns, slice, &slice->rows[i], last_stack);
 		last_stack = slice->rows[i].stack_id;
 	}
+	if (slice->culled_events)
+		put_culled(&columns[SLICE_CULLED], slice);
 	struct span spans[SLICE_COLUMNS];
 	for (int i = 0; i < SLICE_COLUMNS; i++) {
 		spans[i] = span_of(columns[i].data, columns[i].used);
 		out->failed |= columns[i].failed;
 	}
-	container_put(out, spans, SLICE_COLUMNS);
+	container_put(out, spans, slice->culled_events ? SLICE_COLUMNS : SLICE_CULLED);
 	for (int i = 0; i < SLICE_COLUMNS; i++)
 		bytes_done(&columns[i]);
 }
@@ -242,6 +263,38 @@ static const char *get_rows(struct span *columns, uint32_t stack_count, struct s
 	return NULL;
 }
 
+static const char *get_culled(struct span *column, struct slices_reader *r)
+{
+	uint64_t thread_id = 0;
+	if (!span_left(column))
+		return NULL;
+	r->slice.culled_events = span_varint(column);
+	uint64_t count = span_varint(column);
+	if (count > span_left(column))
+		return "it has more threads than it can have";
+	r->threads = tm_alloc_array((size_t)count + 1, sizeof *r->threads);
+	if (!r->threads)
+		return decode_no_memory;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t step = span_varint(column);
+		if (step > UINT32_MAX - thread_id || (step == 0 && i > 0))
+			return "its threads are out of order";
+		thread_id += step;
+		r->threads[i] = (struct trace_culled_thread){
+			.thread_id = (uint32_t)thread_id,
+			.births = span_varint(column),
+			.birth_bytes = span_varint(column),
+			.ends = span_varint(column),
+			.end_bytes = span_varint(column),
+			.foreign_ends = span_varint(column),
+			.temporary = span_varint(column),
+		};
+	}
+	r->slice.culled_thread_count = (uint32_t)count;
+	r->slice.culled_threads = r->threads;
+	return NULL;
+}
+
 const char *slices_get(struct span payload, uint32_t stack_count, struct slices_reader *r)
 {
 	struct span columns[SLICE_COLUMNS];
@@ -252,6 +305,8 @@ const char *slices_get(struct span payload, uint32_t stack_count, struct slices_
 	const char *wrong = allocate(r, columns);
 	if (!wrong)
 		wrong = get_rows(columns, stack_count, r);
+	if (!wrong)
+		wrong = get_culled(&columns[SLICE_CULLED], r);
 	for (int i = 0; i < SLICE_COLUMNS && !wrong; i++)
 		wrong = columns[i].bad ? "a column is too short" : NULL;
 	return wrong;
@@ -332,5 +387,7 @@ void slices_done(struct slices_reader *r)
 	r->deaths = tm_free(r->deaths);
 	r->sizes = tm_free(r->sizes);
 	r->lives = tm_free(r->lives);
+	r->threads = tm_free(r->threads);
 	r->slice.rows = NULL;
+	r->slice.culled_threads = NULL;
 }

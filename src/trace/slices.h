@@ -21,6 +21,7 @@ struct slices_reader {
 	struct trace_slice_row *rows;
 	struct trace_death *deaths;
 	struct trace_bucket *sizes, *lives;
+	struct trace_culled_thread *threads;
 	bool no_buckets; /* set before: rows come without sizes and lives, which takes less */
 };
 /*

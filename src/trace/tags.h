@@ -26,6 +26,7 @@ enum meta_tag {
 	META_ORIGIN = 18,
 	META_UNKNOWN = 19,
 	META_SAMPLE_BYTES = 40,
+	META_CULL_NS = 41,
 };
 
 enum end_tag {
@@ -49,6 +50,7 @@ enum end_tag {
 	END_FREED_PAUSED = 25,
 	END_FOLDED = 40,
 	END_EXACT_SINCE_NS = 41,
+	END_CULLED = 42,
 	END_FACTS = 17,
 	END_SUPPRESSIONS = 18,
 };

@@ -199,8 +199,10 @@ int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 	stream_section(&w->sources);
 	stream_section(&w->refs);
 	encode_section(w->encode, meta->free_stacks, &w->refs);
+	if (meta->cull_ns && encode_culled(w->encode))
+		return w->error = -ENOMEM;
 	forget_sums(w);
-	w->slice_end = 0;
+	w->slice_end = w->culled = 0;
 	w->open = true;
 	w->journal_stale = true;
 	struct sink_batch *batch = sink_batch_new();
@@ -347,6 +349,7 @@ int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 	part->header.end_ns = slice->end_ns;
 	part->covers = w->slice_end = slice->first_event + slice->event_count;
 	slices_put(&part->raw, slice);
+	w->culled = slice->culled_events;
 	if (!part->raw.failed)
 		count_slice(w, slice, batch);
 	stream_restart(&w->refs);
@@ -397,10 +400,34 @@ static void journal_forget(struct trace_writer *w)
 	w->journal_bytes = 0;
 }
 
+/* Later ones of the same number count: readers know. */
+static void journal_slice(struct trace_writer *w, struct sink_batch *batch,
+			  const struct trace_slice *slice)
+{
+	struct sink_part *part = sink_batch_add(batch, FORMAT_SLICE, w->section);
+	part->header.first_ordinal = slice->slice_id;
+	part->header.count = 1;
+	part->header.start_ns = slice->start_ns;
+	part->header.end_ns = slice->end_ns;
+	slices_put(&part->raw, slice);
+	w->journal_bytes += part->raw.used;
+	if (!part->raw.failed)
+		return;
+	bytes_done(&part->raw);
+	batch->count--;
+}
+
 int trace_writer_tick(struct trace_writer *w)
+{
+	return trace_writer_tick_slice(w, NULL);
+}
+
+int trace_writer_tick_slice(struct trace_writer *w, const struct trace_slice *open)
 {
 	if (!w->open || writer_error(w) < 0)
 		return writer_error(w);
+	if (w->journal_bytes > WRITER_JOURNAL_BYTES && open)
+		w->journal_stale = true;
 	struct sink_batch *batch = sink_batch_new();
 	if (!batch)
 		return sink_put(w->sink, NULL);
@@ -413,6 +440,8 @@ int trace_writer_tick(struct trace_writer *w)
 		journal_stream(w, batch, &w->streams[i]);
 	journal_columns(w, batch);
 	journal_stream(w, batch, &w->refs);
+	if (open)
+		journal_slice(w, batch, open);
 	if (batch->count == 0) {
 		sink_batch_free(batch);
 		return writer_error(w);
@@ -469,6 +498,10 @@ int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 		counted.folded_events = folded;
 		counted.events_not_stored += folded;
 		counted.exact_since_ns = since_ns < end->duration_ns ? since_ns : end->duration_ns;
+	}
+	if (w->culled && !counted.culled_events) {
+		counted.culled_events = w->culled;
+		counted.events_not_stored += w->culled;
 	}
 	struct sink_batch *batch = sink_batch_new();
 	if (!batch)

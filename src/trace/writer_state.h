@@ -28,6 +28,7 @@ struct trace_writer {
 	struct sums sums;               /* over all slices so far */
 	struct bytes curve;             /* facts of the slices since the last sums */
 	uint64_t slice_end;             /* events up to the end of the last slice */
+	uint64_t culled;                /* events of the section, as the last slice says */
 	uint32_t sums_slices;           /* that the last sums had */
 	uint64_t sums_rows;             /* of slices since the last sums */
 	bool sums_off;                  /* no memory for them: readers do without */

@@ -240,6 +240,8 @@ void view_json_recording(struct json *json, const struct view_input *input)
 	json_u64(json, "events_not_stored", end->events_not_stored);
 	json_u64(json, "folded_events", end->folded_events);
 	json_u64(json, "exact_since_ns", end->exact_since_ns);
+	json_u64(json, "culled_events", end->culled_events);
+	json_u64(json, "cull_ns", input->meta->cull_ns);
 	json_u64(json, "cut_stacks", end->cut_stacks);
 	json_u64(json, "frame_pointer_frames", end->fp_frames);
 	json_u64(json, "waited_ns", end->waited_ns);

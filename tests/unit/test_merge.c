@@ -52,7 +52,7 @@ static struct bed *bed_new(uint32_t chunk_count)
 	REQUIRE(fd >= 0 && shm_open_new(&bed->shm, &memory, &err) == 0);
 	REQUIRE(cursors_init(&bed->cursors, &bed->shm.map) == 0);
 	/* Nanoseconds as stamps: the times in the trace are then known exactly. */
-	REQUIRE(feed_init(&bed->feed, &bed->shm.map, false, &earlier, &err) == 0);
+	REQUIRE(feed_init(&bed->feed, &bed->shm.map, false, &earlier, 0, &err) == 0);
 	REQUIRE(trace_writer_open(fd, &(struct trace_writer_options){.addresses = true},
 				  &bed->feed.writer, &err) == 0);
 	trace_writer_begin(bed->feed.writer, &(struct trace_meta){.tool_version = "",

@@ -28,7 +28,7 @@ export interface Summary {
 	peak_rss_bytes: number | null; lost_events: number; warning: string | null; complete: boolean; version: number;
 	unnamed_percent: number; rss: Record<string, number | string | null> | null; source: string; freed_older: number;
 	unknown?: string[]; facts?: string[]; origin?: string | null; piece?: number | null;
-	folded_events?: number; exact_since_ns?: number;
+	folded_events?: number; exact_since_ns?: number; culled_events?: number; cull_ns?: number;
 	events: number; events_not_stored?: number; peak_bytes_error?: number; stacks: number; sections: number; host: string | null; note: string | null;
 }
 export interface Timeline {

@@ -87,12 +87,14 @@ function facts(s: Summary): Array<[string, string, boolean]> {
 	];
 	if (s.folded_events)
 		out.push([`single blocks since ${duration(s.exact_since_ns ?? 0)}`, `${count(s.folded_events)} older events are in all figures, but no longer one by one (--retain): ranges there snap to slices, and filters on size, thread or lifetime see nothing of them`, false]);
+	if (s.culled_events)
+		out.push([`single blocks from ${duration(s.cull_ns ?? 0)} on`, `${count(s.culled_events)} events of blocks that lived shorter are in all figures, but not one by one (--cull): ranges snap to slices, and filters on size, thread or lifetime see nothing of them`, false]);
 	if (s.source === "attach")
 		out.push([`attached ${s.start_time ? clock(Date.parse(s.start_time)) : ""}`, `The program ran before: what it had allocated by then is not known. ${count(s.freed_older)} frees were of such older blocks.`, false]);
 	else if (s.source.startsWith("import:")) out.push([`from ${visible(s.source.slice(7))}`, [`Read from another tool's file: ${visible(s.origin ?? "")}.`, s.unknown?.length ? `Not in it: ${s.unknown.join(", ")}.` : "", ...(s.facts ?? []).map(visible)].filter(Boolean).join(" "), false]);
 	if (s.rss && s.rss.explained_percent !== null && s.rss.explained_percent !== undefined)
 		out.push([`${s.rss.explained_percent} % of RSS explained`, String(s.rss.cause ?? "how much of the anonymous resident memory the recorded blocks explain"), Number(s.rss.explained_percent) < 50]);
-	if (s.events_not_stored && !s.folded_events) out.push([`${count(s.events_not_stored)} events not stored`, "The file was not to grow beyond a limit: figures by stack and time are complete, single blocks and filters by size or thread are not.", false]);
+	if ((s.events_not_stored ?? 0) > (s.culled_events ?? 0) && !s.folded_events) out.push([`${count((s.events_not_stored ?? 0) - (s.culled_events ?? 0))} events not stored`, "The file was not to grow beyond a limit: figures by stack and time are complete, single blocks and filters by size or thread are not.", false]);
 	if (s.warning) out.push(["damaged", visible(s.warning), true]);
 	if (s.end !== "unsaid") out.push([ending(s), `how the recording ended, after ${duration(s.duration_ns)}: ${endings[s.end]?.[1] ?? s.end}` + (s.note ? "; " + visible(s.note) : ""), !!endings[s.end]?.[2]]);
 	return out;
