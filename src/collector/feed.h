@@ -41,11 +41,11 @@ struct feed {
 	struct paused paused; /* blocks born in pauses */
 	struct sampled sampled;
 	struct repair *repair;
-	struct heaps *heaps; /* NULL: no named heap needs them */
-	struct cull *cull;   /* NULL: every block is stored */
+	struct heaps *heaps;    /* NULL: no named heap needs them */
+	struct cull *cull;      /* NULL: every block is stored */
 	uint64_t looked_events; /* with cull: what the journal's slice has */
-	bool mixed;          /* the batch has events of several threads */
-	bool fresh;          /* something was put into the batch since the last tick */
+	bool mixed;             /* the batch has events of several threads */
+	bool fresh;             /* something was put into the batch since the last tick */
 	int error; /* sticky: of the model or for lack of memory; the writer keeps its own */
 	struct tm_error why;
 	size_t count; /* events in batch[] */

@@ -74,6 +74,10 @@ static uint32_t newest_piece(const struct session *session, pid_t pid)
 	for (size_t i = 0; i < session->process_count; i++)
 		if (session->processes[i].pid == pid && session->processes[i].piece > newest)
 			newest = session->processes[i].piece;
+	/* An older one may be the last that is done. */
+	for (size_t i = 0; i < session->finished_count; i++)
+		if (session->finished[i].pid == pid && session->finished[i].piece > newest)
+			newest = session->finished[i].piece;
 	return newest;
 }
 

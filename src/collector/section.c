@@ -68,9 +68,8 @@ static int fill(struct section *section, const struct section_options *options,
 	section->piece = 1;
 	if (fill_texts(section, options) || cursors_init(&section->cursors, &section->shm.map))
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
-	int error =
-		feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier,
-			  options->cull_ns, err);
+	int error = feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier,
+			      options->cull_ns, err);
 	if (error)
 		return error;
 	/* What a parent did not record its child may free. */

@@ -38,7 +38,7 @@ static int ask_culled_threads(struct edges *edges, const struct query *query,
 	answer->thread_count = scanned.thread_count;
 	answer->event_blocks += scanned.event_blocks;
 	answer->skipped_blocks += scanned.skipped_blocks;
-	answer->unread_events += query->filter ? scanned.unread_events : 0;
+	answer->unread_events += scanned.unread_events;
 	answer->way = QUERY_FROM_SCAN;
 	scanned.threads = NULL;
 	query_answer_done(&scanned);

@@ -9,6 +9,7 @@
 struct adding {
 	struct query_thread *threads; /* by thread_id */
 	size_t count;
+	uint64_t culled; /* events up to the last slice before the end of the range */
 };
 
 static int add_slice(void *ctx, const struct trace_slice *slice)
@@ -26,6 +27,13 @@ static int add_slice(void *ctx, const struct trace_slice *slice)
 		thread->foreign_frees += row->foreign_ends;
 		thread->temporary += row->temporary;
 	}
+	return 0;
+}
+
+static int take_culled(void *ctx, const struct trace_slice *slice)
+{
+	struct adding *adding = ctx;
+	adding->culled = slice->culled_events;
 	return 0;
 }
 
@@ -47,10 +55,16 @@ int add_culled_threads(struct query_section *section, const struct query_range *
 	for (size_t i = 0; i < answer->thread_count; i++)
 		adding.threads[answer->threads[i].thread_id] = answer->threads[i];
 	int rc = 0;
-	for (size_t i = 0; i < section->slice_count && !rc; i++)
-		if (fast_boundary(section, i) >= range->first_event &&
-		    fast_boundary(section, i + 1) <= range->end_event)
-			rc = trace_reader_plain_slice(section->reader, i, add_slice, &adding, err);
+	size_t end = 0;
+	for (; end < section->slice_count && !rc; end++) {
+		if (fast_boundary(section, end + 1) > range->end_event)
+			break;
+		if (fast_boundary(section, end) >= range->first_event)
+			rc = trace_reader_plain_slice(section->reader, end, add_slice, &adding,
+						      err);
+	}
+	if (!rc && end)
+		rc = trace_reader_plain_slice(section->reader, end - 1, take_culled, &adding, err);
 	if (rc) {
 		tm_free(adding.threads);
 		return rc;
@@ -58,6 +72,9 @@ int add_culled_threads(struct query_section *section, const struct query_range *
 	tm_free(answer->threads);
 	answer->threads = adding.threads;
 	answer->thread_count = 0;
+	/* The others are missing for other reasons. */
+	answer->unread_events -=
+		adding.culled < answer->unread_events ? adding.culled : answer->unread_events;
 	for (size_t i = 0; i < adding.count; i++)
 		if (!is_empty(&adding.threads[i]))
 			answer->threads[answer->thread_count++] = adding.threads[i];

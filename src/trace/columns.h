@@ -24,7 +24,7 @@ enum column {
 	COLUMN_FREE,       /* freed blocks that were not foreseen */
 	COLUMN_FREE_STACK, /* only with --free-stacks: one per free */
 	COLUMN_EXTRA,      /* api and alignment where a stack's differ from its last */
-	COLUMN_CULLED,     /* only where blocks are culled: jumps in their numbers, enum culled_mark */
+	COLUMN_CULLED, /* only where blocks are culled: jumps in their numbers, enum culled_mark */
 	COLUMN_EVENTS_COUNT,
 	COLUMN_ADDRESS_HIT = COLUMN_EVENTS_COUNT, /* one byte per block that begins */
 	COLUMN_ADDRESS,                           /* addresses that were not foreseen */

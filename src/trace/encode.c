@@ -79,10 +79,9 @@ struct encode {
 
 /* Bytes an event can take at most in each column. */
 static const uint8_t column_worst[COLUMN_COUNT] = {
-	[COLUMN_TOKEN] = 1,      [COLUMN_TIME] = 14, [COLUMN_THREAD] = 9,
-	[COLUMN_STACK] = 8,      [COLUMN_SIZE] = 10, [COLUMN_FREE] = 10,
-	[COLUMN_FREE_STACK] = 8, [COLUMN_EXTRA] = 2, [COLUMN_CULLED] = 14,
-	[COLUMN_ADDRESS_HIT] = 1, [COLUMN_ADDRESS] = 10,
+	[COLUMN_TOKEN] = 1,   [COLUMN_TIME] = 14,       [COLUMN_THREAD] = 9,     [COLUMN_STACK] = 8,
+	[COLUMN_SIZE] = 10,   [COLUMN_FREE] = 10,       [COLUMN_FREE_STACK] = 8, [COLUMN_EXTRA] = 2,
+	[COLUMN_CULLED] = 14, [COLUMN_ADDRESS_HIT] = 1, [COLUMN_ADDRESS] = 10,
 };
 
 static int allocate(struct encode *e)
@@ -518,8 +517,8 @@ HOT int put_free_stack(struct state *s, uint32_t stack_id)
 HOT int free_event(struct state *s, const struct trace_event *event, unsigned kind, bool culled)
 {
 	unsigned code = TOKEN_FREE_UNKNOWN;
-	uint64_t block = culled ? find_number(s, event->block_id)
-				: event->block_id - s->first_block_id;
+	uint64_t block =
+		culled ? find_number(s, event->block_id) : event->block_id - s->first_block_id;
 	if (culled && event->flags & TRACE_EVENT_LASTING)
 		put_mark(s, CULLED_LASTING);
 	if (block < s->born_count)

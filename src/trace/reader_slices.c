@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /*
- * Of those that begin alike the one that stands for most comes first; of those in the journal, which
- * have the open slice again and again, the last.
+ * Of those that begin alike the one that stands for most comes first; of those in the journal,
+ * which have the open slice again and again, the last.
  */
 static int compare_rows(const void *a, const void *b)
 {

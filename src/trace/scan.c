@@ -315,7 +315,7 @@ static int read_journal(struct scan *scan, struct source *source, struct tm_erro
 	return 0;
 }
 
-int scan_file(struct scan *scan, struct source *source, struct tm_error *err)
+static int scan_once(struct scan *scan, struct source *source, struct tm_error *err)
 {
 	int rc = read_index(scan, source, err);
 	scan->finished = rc > 0;
@@ -326,10 +326,25 @@ int scan_file(struct scan *scan, struct source *source, struct tm_error *err)
 	if (rc == 0)
 		rc = check_last(scan, source, err);
 	if (rc == 0 && source->journal_offset > 0)
+		rc = source_hold_journal(source, err);
+	if (rc == 0 && source->journal_offset > 0)
 		rc = read_journal(scan, source, err);
 	if (rc < 0)
 		scan_done(scan);
 	return rc < 0 ? rc : 0;
+}
+
+/* While it was looked at its writer may have sealed what the journal had: then once more. */
+int scan_file(struct scan *scan, struct source *source, struct tm_error *err)
+{
+	enum { TRIES = 8 };
+	for (int i = 1;; i++) {
+		int rc = scan_once(scan, source, err);
+		if (rc < 0 || scan->finished || i == TRIES || !source_has_moved(source))
+			return rc;
+		scan_done(scan);
+		*scan = (struct scan){0};
+	}
 }
 
 void scan_done(struct scan *scan)

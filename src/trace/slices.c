@@ -25,7 +25,7 @@ enum slice_column {
 	SLICE_SIZE_COUNTS,
 	SLICE_LIFE_BUCKETS,
 	SLICE_LIFE_COUNTS,
-	SLICE_PEAK, /* 0 unknown; else blocks + 1, then bytes */
+	SLICE_PEAK,   /* 0 unknown; else blocks + 1, then bytes */
 	SLICE_CULLED, /* only where blocks are culled: events so far, threads, a row for each */
 	SLICE_COLUMNS,
 };

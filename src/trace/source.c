@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { JOURNAL_HELD_MOST = 64 << 20 };
+
 static int open_file(struct source *s, struct tm_error *err)
 {
 	struct stat status;
@@ -41,6 +43,8 @@ static int open_file(struct source *s, struct tm_error *err)
 int source_open(struct source *s, const char *path, struct tm_error *err)
 {
 	s->fd = -1;
+	s->journal = NULL;
+	s->journal_bytes = 0;
 	s->path = tm_strdup(path);
 	if (!s->path)
 		return tm_fail(err, -ENOMEM, "There is no memory to open '%s'", path);
@@ -62,12 +66,62 @@ void source_close(struct source *s)
 		close(s->fd);
 	s->fd = -1;
 	s->path = tm_free(s->path);
+	s->journal = tm_free(s->journal);
+}
+
+int source_hold_journal(struct source *s, struct tm_error *err)
+{
+	size_t got = 0;
+	s->journal = tm_free(s->journal);
+	s->journal_bytes = 0;
+	if (s->journal_offset >= s->file_bytes ||
+	    s->file_bytes - s->journal_offset > JOURNAL_HELD_MOST)
+		return 0;
+	size_t bytes = (size_t)(s->file_bytes - s->journal_offset);
+	uint8_t *held = tm_grow_array(NULL, bytes, 1);
+	int rc = held ? source_read_some(s, held, bytes, s->journal_offset, &got, err) : 0;
+	if (rc < 0) {
+		tm_free(held);
+		return rc;
+	}
+	s->journal = held;
+	s->journal_bytes = got;
+	return 0;
+}
+
+bool source_has_moved(struct source *s)
+{
+	struct stat status;
+	struct format_file_header header;
+	if (fstat(s->fd, &status) < 0 || source_read(s, &header, sizeof header, 0, NULL) ||
+	    header.file_id != s->file_id || header.journal_offset == s->journal_offset)
+		return false;
+	s->journal_offset = header.journal_offset;
+	s->file_bytes = (uint64_t)status.st_size;
+	s->warning[0] = '\0';
+	s->warnings = 0;
+	s->warnings_cut = false;
+	return true;
+}
+
+/* From the journal that is held, if it is there. */
+static bool read_held(const struct source *s, void *data, size_t bytes, uint64_t offset)
+{
+	if (!s->journal_bytes || offset < s->journal_offset || bytes > s->journal_bytes ||
+	    offset - s->journal_offset > s->journal_bytes - bytes)
+		return false;
+	memcpy(data, s->journal + (offset - s->journal_offset), bytes);
+	return true;
 }
 
 int source_read_some(struct source *s, void *data, size_t bytes, uint64_t offset, size_t *ret_bytes,
 		     struct tm_error *err)
 {
 	size_t got = 0;
+	if (read_held(s, data, bytes, offset)) {
+		*ret_bytes = bytes;
+		return 0;
+	}
 	int rc = io_pread(s->fd, data, bytes, offset, &got);
 	if (rc < 0)
 		return tm_fail(err, rc, "'%s' cannot be read at offset %" PRIu64 ": %s", s->path,

@@ -18,6 +18,9 @@ struct source {
 	char *path;
 	uint64_t file_bytes, file_id, journal_offset;
 	bool reuse; /* blocks lie in any order: their sequence counts */
+	/* The journal as it was when the file was opened: its place may be used again soon. */
+	uint8_t *journal;
+	size_t journal_bytes;
 	_Atomic uint64_t bytes_read;
 	char warning[640];
 	unsigned warnings; /* how many there were */
@@ -29,6 +32,14 @@ TM_MUST_CHECK int source_open(struct source *s, const char *path, struct tm_erro
 void source_close(struct source *s);
 /* Does another process write it? The writer holds a lock on it, which ends with its process. */
 bool source_is_written(const struct source *s);
+
+/*
+ * What is at journal_offset is held from now on. Without memory, or if it is very large, it is not:
+ * it is then read when it is asked for.
+ */
+TM_MUST_CHECK int source_hold_journal(struct source *s, struct tm_error *err);
+/* Has the journal moved since the file was opened? It is to be looked for in its new place then. */
+bool source_has_moved(struct source *s);
 
 /* Exactly these bytes, or an error that says where. */
 TM_MUST_CHECK int source_read(struct source *s, void *data, size_t bytes, uint64_t offset,

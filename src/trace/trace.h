@@ -42,8 +42,9 @@ int trace_writer_module(struct trace_writer *w, const struct trace_module *modul
 /* Also again, to set name or end_ns. A thread that has events but no record is added nameless. */
 int trace_writer_thread(struct trace_writer *w, const struct trace_thread *thread);
 /*
- * block_id, thread_id, op must be filled (where meta.cull_ns is set block_id may jump); of frees the block's stack_id and size_bytes and
- * TRACE_EVENT_TEMPORARY, too. O(count). Waits only while the disk is behind, and then not for ever.
+ * block_id, thread_id, op must be filled (where meta.cull_ns is set block_id may jump); of frees
+ * the block's stack_id and size_bytes and TRACE_EVENT_TEMPORARY, too. O(count). Waits only while
+ * the disk is behind, and then not for ever.
  */
 int trace_writer_events(struct trace_writer *w, const struct trace_event *events, size_t count);
 /*
@@ -80,11 +81,9 @@ int trace_writer_tick_slice(struct trace_writer *w, const struct trace_slice *op
 int trace_writer_sync(struct trace_writer *w);
 /* Fewer blocks may wait to be written from now on. */
 void trace_writer_shrink(struct trace_writer *w);
-/* Whoever makes the events is faster than we are: pack fast rather than small, until it is not so.
- */
+/* Events come faster than we write: pack fast rather than small, until it is not so. */
 void trace_writer_hurry(struct trace_writer *w, bool hurried);
-/* Ends the section. events_not_stored and culled_events are filled in here if the caller counted
- * less. */
+/* Ends the section. What the caller did not count as not stored, or culled, is filled in. */
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end);
 /* Bytes in the file so far; events not stored because of max_bytes or a full disk. Thread-safe. */
 uint64_t trace_writer_bytes(const struct trace_writer *w);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording within bounds: pieces by time and size, what is folded and culled, full disks."""
 import os
+import signal
 import subprocess
 
 from cases import control
@@ -119,6 +120,113 @@ def retain(t):
     t.expect("were folded" in asked.err, asked.err)
     some = t.tool("report", t.trace, "--filter", "size>1").out
     t.expect("Older events were folded" in some, some)
+
+
+# What depends on the moment at which two runs of one program did something.
+OF_THE_RUN = ("_ns", "time", "pid", "tid", "rss", "waited", "agent", "collector", "file_bytes",
+              "bytes_read", "event_blocks", "culled", "not_stored", "exact_since", "way", "command")
+
+
+def steady(value):
+    """The same without what depends on the run."""
+    if isinstance(value, dict):
+        return {key: steady(one) for key, one in value.items()
+                if not any(word in key for word in OF_THE_RUN)}
+    return [steady(one) for one in value] if isinstance(value, list) else value
+
+
+@case("bounded/cull", "a file without short-lived blocks that says what the whole one says")
+def cull(t):
+    questions = (["--section", "functions,threads,sizes"], ["--stacks", "--filter", "function:left"])
+    t.need(t.record(["big", "1"]).status == 0, "the whole one")
+    whole_bytes = t.trace.stat().st_size
+    whole = [steady(t.report(t.trace, "-n", "0", *question)) for question in questions]
+    t.trace.unlink()
+    culled = t.record(["big", "1"], env={"TIDEMARK_CULL": "10s"})
+    report = t.report()
+    t.totals_match(report, t.ledger())
+    t.equal("lifetime", report["cull_ns"], 10 * 10 ** 9)
+    t.expect(report["culled_events"] > report["events"] // 3, f"{report['culled_events']} culled")
+    t.expect(t.trace.stat().st_size < whole_bytes, f"{t.trace.stat().st_size} of {whole_bytes}")
+    for question, one in zip(questions, whole):
+        t.equal(" ".join(question), steady(t.report(t.trace, "-n", "0", *question)), one)
+    t.expect("short-lived blocks are in the figures only" in culled.err, culled.err)
+    t.expect("Single blocks only from a lifetime of" in t.tool("report", t.trace).out, "not said")
+    control.sound(t, t.trace)
+    for command in (["repair", "-o", t.folder / "copy.tide", t.trace],
+                    ["anonymize", t.trace, t.folder / "copy.tide"]):
+        made = t.tool(*command)
+        t.equal(f"{command[0]}: status", made.status, 0)
+        t.totals_match(t.report(t.folder / "copy.tide"), t.ledger())
+        control.sound(t, t.folder / "copy.tide")
+        (t.folder / "copy.tide").unlink()
+    for command in (["trim", "--from", "50%", t.trace, t.folder / "copy.tide"],
+                    ["merge", "-o", t.folder / "copy.tide", t.trace, t.trace],
+                    ["export", "-f", "heaptrack", "-o", t.folder / "out.gz", t.trace]):
+        refused = t.tool(*command)
+        t.expect(refused.status != 0 and refused.err, f"{command[0]}: {refused.err}")
+    asked = t.tool("sql", t.trace, "select count(*) from blocks")
+    t.expect("were culled" in asked.err, asked.err)
+    some = t.tool("report", t.trace, "--filter", "size>1").out
+    t.expect("Blocks that did not live long were culled" in some, some)
+    part = t.tool("report", t.trace, "--from", "peak").out
+    t.expect("moved to the nearest moment" in part, part)
+
+
+@case("bounded/cull_killed", "the figures of culled blocks are in the file when its recorder dies")
+def cull_killed(t):
+    program, pid = control.recorded(t, ["--cull", "1s"])
+    trace = t.folder / "a.1.tide"
+    with program:
+        program.say("early 100 10")
+        program.say("churn 2 20000")
+        allocations = 100 + 2 * 20000 * 2
+        known = ["--section", "functions,threads"]
+
+        def written():
+            report = t.report(trace, *known)
+            made = control.calls(report, "make_early") + control.calls(report, "churn_one")
+            return made == allocations and report
+
+        before = program.poll(written, "all figures in the file")
+        os.kill(program.process.pid, signal.SIGKILL)
+        program.process.wait()
+        after = t.report(trace, *known)
+    t.equal("end", after["end"], "collector_lost")
+    t.expect(before["culled_events"] > 100000, f"{before['culled_events']} culled")
+    t.equal("allocations", after["allocations"], before["allocations"])
+    t.equal("by thread", sum(row["allocations"] for row in after["thread_list"]),
+            after["allocations"])
+    t.equal("by function", control.calls(after, "churn_one"), allocations - 100)
+
+
+@case("bounded/cull_pieces", "culling, folding and new files at once keep the figures")
+def cull_pieces(t):
+    program, pid = control.recorded(t, ["--cull", "1ms", "--retain", "1M", "--rotate", "1h"])
+    with program:
+        program.say("early 100 10")
+        program.say("churn 2 10000")
+        control.ctl(t, pid, "rotate")
+        program.say("churn 2 5000")
+        program.say("free early 40")
+        t.equal("status", program.end(), 0)
+    first, second = (t.report(t.folder / f"a.{i}.tide", "--section", "functions") for i in (1, 2))
+    t.equal("churn", control.calls(first, "churn_one"), 2 * 10000 * 2)
+    t.equal("churn after", control.calls(second, "churn_one"), 2 * 5000 * 2)
+    t.equal("inherited", second["inherited_allocations"], first["unfreed_allocations"])
+    t.equal("unfreed", second["unfreed_allocations"], first["unfreed_allocations"] - 40)
+    for i, report in ((1, first), (2, second)):
+        t.expect(report["culled_events"] > 0, f"piece {i}: nothing was culled")
+        control.sound(t, t.folder / f"a.{i}.tide")
+
+
+@case("bounded/cull_values", "a lifetime that is none is refused with a sentence")
+def cull_values(t):
+    for command in (["run"], ["attach", str(os.getpid())]):
+        for value in ("0", "x", "", "-1ms", "1ns", "2h", "1e99", "9" * 400, "1ms x"):
+            result = t.tool(*command, "--cull", value, *(["--", "/bin/true"] * (command == ["run"])))
+            t.equal(f"{command[0]} --cull '{value[:20]}': status", result.status, 2)
+            t.expect("--cull: " in result.err, result.err)
 
 
 @case("bounded/disk_full", "a full disk costs single events, never the figures or the program")
