@@ -72,11 +72,6 @@ uint32_t trace_writer_section(const struct trace_writer *w);
  * this process. Costs nothing when nothing is new; never waits.
  */
 int trace_writer_tick(struct trace_writer *w);
-/*
- * The same with what the open slice has so far (NULL: none), for who does not give all its events
- * to the writer: whoever reads the file before its end takes it as the last slice.
- */
-int trace_writer_tick_slice(struct trace_writer *w, const struct trace_slice *open);
 /* All so far is sealed, and forced to the disk in the background. */
 int trace_writer_sync(struct trace_writer *w);
 /* Fewer blocks may wait to be written from now on. */
