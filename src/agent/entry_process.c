@@ -14,6 +14,7 @@
 #include "agent/execute.h"
 #include "agent/memory_ops.h"
 #include "agent/page.h"
+#include "agent/patches.h"
 #include "agent/redirect.h"
 #include "agent/rows.h"
 #include "agent/sys.h"
@@ -55,11 +56,13 @@ __attribute__((noinline)) static void look_for_objects(void)
 {
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
-	redirect_late();
+	bool loaded = redirect_late();
 	if (!lane)
 		return;
 	hook_raise(lane, &site);
 	rows_rescan(lane, false, 0);
+	if (loaded && agent_may_call() && (uint32_t)sys_getpid() == agent_fixed.pid)
+		patches_late();
 	hook_lower(lane);
 }
 

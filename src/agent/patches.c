@@ -5,10 +5,12 @@
 
 #include "agent/emit.h"
 #include "agent/memory_ops.h"
+#include "agent/procself.h"
+#include "agent/rendezvous.h"
 #include "agent/sys.h"
 #include "wire/site.h"
 
-enum { UNHOOKED_WORDS = 16 };
+enum { UNHOOKED_WORDS = 18, SYS_NR_LSEEK_ = 8, SEEK_TO_END = 2 };
 
 /* What has been read of the block, which is not ours: copied, then checked. */
 struct block {
@@ -62,17 +64,26 @@ static bool write_patch(const struct wire_patch *patch)
 	return expected;
 }
 
+/* The next island of the block; false: it is no good. */
+static bool take_island(struct block *block, struct wire_island *ret,
+			const struct wire_patch **ret_patches, const void **ret_bytes)
+{
+	const void *head = take(block, sizeof *ret);
+	if (!head)
+		return false;
+	memcpy(ret, head, sizeof *ret);
+	ret->name[sizeof ret->name - 1] = '\0';
+	*ret_patches = take(block, (uint64_t)ret->patches * sizeof(struct wire_patch));
+	*ret_bytes = take(block, ret->bytes);
+	return *ret_patches && *ret_bytes;
+}
+
 static bool apply_island(struct block *block, uint32_t *failed)
 {
 	struct wire_island island;
-	const void *head = take(block, sizeof island);
-	if (!head)
-		return false;
-	memcpy(&island, head, sizeof island);
-	const struct wire_patch *patches =
-		take(block, (uint64_t)island.patches * sizeof(struct wire_patch));
-	const void *bytes = take(block, island.bytes);
-	if (!patches || !bytes)
+	const struct wire_patch *patches;
+	const void *bytes;
+	if (!take_island(block, &island, &patches, &bytes))
 		return false;
 	if (!map_island(&island, bytes)) {
 		*failed += island.patches;
@@ -84,13 +95,16 @@ static bool apply_island(struct block *block, uint32_t *failed)
 }
 
 /* For the user: the rest is recorded. */
-static void tell_failure(void)
+static void tell(const char *name, const char *why)
 {
-	static const char text[UNHOOKED_WORDS * 8] =
-		"Not hooked: functions of an allocator that is linked into the program, because "
-		"its code may not be changed here";
-	struct lane *lane = lane_find(thread_pointer());
+	char text[UNHOOKED_WORDS * 8] = "Not hooked: ";
 	uint64_t words[UNHOOKED_WORDS];
+	struct lane *lane = lane_find(thread_pointer());
+	const char *const parts[] = {name, " (", why, ")"};
+	size_t at = strlen(text);
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+		for (const char *c = parts[i]; *c && at < sizeof text - 1; c++)
+			text[at++] = *c;
 	memcpy(words, text, sizeof words);
 	if (lane)
 		emit_extra(lane, WIRE_EV_UNHOOKED, words, UNHOOKED_WORDS);
@@ -104,5 +118,69 @@ void patches_apply(void)
 	while (islands-- && apply_island(&block, &failed))
 		continue;
 	if (failed)
-		tell_failure();
+		tell("functions of an allocator that is linked into the program",
+		     "its code may not be changed here");
+}
+
+/* ---- libraries that were loaded later ---- */
+
+/* Not yet done. Through the kernel: with other threads the library may be gone already. */
+static bool is_pending(const struct wire_patch *patch)
+{
+	uint8_t code[WIRE_PATCH_BYTES];
+	return sys_peek(sys_gettid(), patch->address, code, sizeof code) &&
+	       !memcmp(code, patch->old, sizeof code);
+}
+
+static uint32_t count_pending(const struct wire_patch *patches, uint32_t count)
+{
+	uint32_t pending = 0;
+	for (uint32_t i = 0; i < count; i++)
+		pending += is_pending(&patches[i]);
+	return pending;
+}
+
+static bool apply_late(struct block *block)
+{
+	struct wire_island island;
+	const struct wire_patch *patches;
+	const void *bytes;
+	if (!take_island(block, &island, &patches, &bytes))
+		return false;
+	uint32_t pending = count_pending(patches, island.patches), failed = 0;
+	if (!pending)
+		return true;
+	if (procself_stat(PROCSELF_THREADS) != 1) {
+		tell(island.name, "other threads were running when it was loaded");
+		return true;
+	}
+	if (!map_island(&island, bytes))
+		failed = pending;
+	for (uint32_t i = 0; !failed && i < island.patches; i++)
+		if (is_pending(&patches[i]))
+			failed += !write_patch(&patches[i]);
+	if (failed)
+		tell(island.name, "its code may not be changed here");
+	return true;
+}
+
+void patches_late(void)
+{
+	int fd = agent_fixed.injected || !agent_fixed.session[0]
+			 ? -1
+			 : rendezvous_call(agent_fixed.session, WIRE_HELLO_LOADED);
+	if (fd < 0)
+		return;
+	long bytes = sys_call3(SYS_NR_LSEEK_, fd, 0, SEEK_TO_END);
+	void *memory =
+		bytes > 0 ? sys_mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+	sys_close(fd);
+	if (!memory || sys_failed((long)memory))
+		return;
+	struct block block = {memory, (uint64_t)bytes};
+	const struct wire_patches *head = take(&block, sizeof *head);
+	uint32_t islands = head ? head->islands : 0;
+	while (islands-- && apply_late(&block))
+		continue;
+	sys_munmap(memory, (size_t)bytes);
 }

@@ -13,3 +13,8 @@ void tidemark_patched(void);
  * collector (WIRE_EV_UNHOOKED), and left as it was.
  */
 void patches_apply(void);
+/*
+ * Likewise for libraries that were loaded since, and have an allocator in them:
+ * the collector is asked. With other threads nothing is changed.
+ */
+void patches_late(void);

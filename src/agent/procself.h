@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 enum procself_field {
+	PROCSELF_THREADS = 20,
 	PROCSELF_START_TICKS = 22,
 	PROCSELF_START_STACK = 28, /* where argc is */
 };

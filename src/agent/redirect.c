@@ -268,18 +268,19 @@ static int read_counts(const struct loaded *object, size_t bytes, void *ctx)
 	return 1;
 }
 
-void redirect_late(void)
+bool redirect_late(void)
 {
 	uint64_t added = 0;
 	if (!real.dl_iterate_phdr)
-		return;
+		return false;
 	real.dl_iterate_phdr((void *)read_counts, &added);
 	if (added && atomic_exchange(&agent_fixed.objects_added, added) == added)
-		return;
+		return false;
 	real.dl_iterate_phdr((void *)learn_definitions, NULL);
 	for (const struct redirect *r = redirects; r->name; r++)
 		if (*r->real) {
 			real.dl_iterate_phdr((void *)redirect_loaded, NULL);
-			return;
+			return true;
 		}
+	return true;
 }

@@ -27,9 +27,9 @@ void redirect_start(const struct elf_scope *scope);
 /*
  * Looks at what was loaded since. Calls the C library (dl_iterate_phdr, which
  * holds the loader's list still): only where the program has just called, or is
- * about to call, the loader, never on the way of an event.
+ * about to call, the loader, never on the way of an event. True: something was.
  */
-void redirect_late(void);
+bool redirect_late(void);
 
 /* entry_foreign.c: the table, ended by a NULL name. */
 extern const struct redirect redirects[];

@@ -106,6 +106,7 @@ static bool say_hello(int fd, const char *token, uint32_t kind)
 				   .agent_version = TIDEMARK_VERSION,
 				   .pid = (uint32_t)(asks(kind) ? sys_gettid() : sys_getpid()),
 				   .forked = kind,
+				   .closes = atomic_load(&agent.closes),
 				   .glue = agent_fixed.injected ? 0 : (uintptr_t)tidemark_patched};
 	memcpy(hello.token, token, TOKEN_BYTES);
 	struct sys_iovec part = {&hello, sizeof hello};

@@ -431,6 +431,8 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 	next->children_recorded = process->children_recorded;
 	next->series_id = process->series_id;
 	next->usr1_seen = process->usr1_seen;
+	next->known = process->known;
+	process->known = (struct patching_known){0};
 	process->pidfd = -1;
 	process->alive = false;
 	process->replaced = true;
@@ -439,9 +441,11 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 }
 
 /* Memory for the image, with what its agent is to patch. */
-static int make_memory(struct session *session, pid_t pid, const struct image *image,
-		       struct patching *patching, struct shm *ret_shm, struct tm_error *err)
+static int make_memory(struct session *session, struct session_process *process,
+		       const struct image *image, struct patching *patching, struct shm *ret_shm,
+		       struct tm_error *err)
 {
+	pid_t pid = process->pid;
 	struct shm_options memory = admit_memory(session, image->sample_log2);
 	/* It has its parent's blocks, which its filter does not yet know. */
 	if (image->forked && memory.state == WIRE_SAMPLED)
@@ -454,7 +458,8 @@ static int make_memory(struct session *session, pid_t pid, const struct image *i
 	else if (!image->forked)
 		patching_new(&(struct patching_options){.pid = pid,
 							.glue = image->glue,
-							.hooks = session->options->hooks},
+							.hooks = session->options->hooks,
+							.known = &process->known},
 			     patching);
 	memory.patches = patching->bytes;
 	memory.patches_bytes = patching->count;
@@ -469,7 +474,7 @@ static int begin_image(struct session *session, struct session_process *process,
 	struct patching patching;
 	struct shm shm;
 	learn_program(process);
-	int error = make_memory(session, process->pid, &image, &patching, &shm, err);
+	int error = make_memory(session, process, &image, &patching, &shm, err);
 	if (error) {
 		patching_done(&patching);
 		return error;
@@ -477,6 +482,7 @@ static int begin_image(struct session *session, struct session_process *process,
 	int fd = dup(shm.fd);
 	shm_close_fd(&shm);
 	image.unhooked = patching.unhooked;
+	memcpy(process->known.told, patching.unhooked, sizeof process->known.told);
 	error = add_section(session, process, &image, &shm, err);
 	patching_done(&patching);
 	if (error)
@@ -535,6 +541,10 @@ static int admit_new(struct session *session, struct rendezvous_peer *peer,
 
 void admit_peer(struct session *session, struct rendezvous_peer *peer)
 {
+	if (peer->hello.forked == WIRE_HELLO_LOADED) {
+		late_answer(session, peer);
+		return;
+	}
 	if (peer->hello.forked == WIRE_HELLO_EXEC || peer->hello.forked == WIRE_HELLO_SPAWN) {
 		entering_admit(session, peer);
 		return;

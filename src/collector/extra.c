@@ -140,13 +140,15 @@ static void take_fork(struct extra *extra, const struct copied *in, bool done)
 	extra->fork(extra->ctx, in->cursor->thread_id, pid, done);
 }
 
+/* The first that there is room for; an allocator is told of once. */
 static void take_unhooked(struct extra *extra, const struct copied *in)
 {
-	size_t bytes = in->count * 8;
-	if (bytes >= sizeof extra->unhooked)
-		bytes = sizeof extra->unhooked - 1;
-	memcpy(extra->unhooked, in->words, bytes);
-	extra->unhooked[bytes] = '\0';
+	char text[sizeof extra->unhooked] = "";
+	size_t at = strlen(extra->unhooked), bytes = in->count * 8;
+	memcpy(text, in->words, bytes < sizeof text ? bytes : sizeof text - 1);
+	if (!strstr(extra->unhooked, text) && at + strlen(text) + 3 < sizeof extra->unhooked)
+		snprintf(extra->unhooked + at, sizeof extra->unhooked - at, "%s%s", at ? ". " : "",
+			 text);
 }
 
 /* The program names this moment. Control characters are the reader's business. */

@@ -24,7 +24,8 @@ struct work {
 	struct patch_room room;
 	struct text block; /* behind struct wire_patches */
 	uint32_t islands;
-	uint64_t hooks_found;
+	struct patching_module *modules; /* that were looked at, now and before */
+	size_t module_count;
 	dev_t program_device;
 	ino_t program_inode;
 };
@@ -51,11 +52,15 @@ void patching_refuse_all(char unhooked[PATCHING_UNHOOKED_BYTES], const struct pl
 
 /* ---- the block ---- */
 
-static void put_set(struct work *work, const struct patch_set *set)
+static void put_set(struct work *work, const struct patch_set *set, const struct plan *plan,
+		    const char *path)
 {
 	struct wire_island island = {.address = set->address,
 				     .bytes = set->island_bytes,
 				     .patches = (uint32_t)set->count};
+	const char *slash = strrchr(path, '/');
+	snprintf(island.name, sizeof island.name, "%.28s of %.30s", plan->entries[0].name,
+		 slash ? slash + 1 : path);
 	text_put_bytes(&work->block, &island, sizeof island);
 	for (size_t i = 0; i < set->count; i++) {
 		struct wire_patch patch = {.address = set->patches[i].address};
@@ -68,16 +73,16 @@ static void put_set(struct work *work, const struct patch_set *set)
 }
 
 /* A place for the module's island, and its patches. */
-static void place(struct work *work, struct plan *plan)
+static void place(struct work *work, struct plan *plan, const char *path)
 {
 	struct patch_set *set = NULL;
 	uint64_t island = patch_room_take(&work->room, plan);
 	if (!island || patch_place(plan, island, work->options->glue, &set, NULL)) {
-		patching_refuse(work->result->unhooked, plan->entries[0].name,
+		patching_refuse(work->options->known->refused, plan->entries[0].name,
 				"no memory near it is free");
 		return;
 	}
-	put_set(work, set);
+	put_set(work, set, plan, path);
 	patch_set_free(set);
 }
 
@@ -100,10 +105,10 @@ static void plan_module(struct work *work, int fd, const struct proc_map *map)
 	source.what = is_program(work, &facts) ? PLAN_ALL : PLAN_NATIVE | PLAN_HIDDEN;
 	if (plan_new(&source, &plan, NULL))
 		return;
-	work->hooks_found |= plan->hooks_found;
-	patching_refuse_all(work->result->unhooked, plan, NULL, 0);
+	work->options->known->hooks_found |= plan->hooks_found;
+	patching_refuse_all(work->options->known->refused, plan, NULL, 0);
 	if (plan->entry_count)
-		place(work, plan);
+		place(work, plan, map->path);
 	plan_free(plan);
 }
 
@@ -132,20 +137,46 @@ static bool is_interesting(const struct work *work, size_t index)
 	return true;
 }
 
+static const struct patching_module *find_known(const struct patching_known *known,
+						const struct proc_map *map)
+{
+	for (size_t i = 0; i < known->count; i++)
+		if (known->modules[i].start == map->start &&
+		    known->modules[i].inode == map->inode &&
+		    known->modules[i].device == map->device)
+			return &known->modules[i];
+	return NULL;
+}
+
+static void look_at(struct work *work, const struct proc_map *map)
+{
+	const struct patching_known *known = work->options->known;
+	const struct patching_module *before = find_known(known, map);
+	bool late = before ? before->late : work->options->late;
+	work->modules[work->module_count++] = (struct patching_module){
+		.start = map->start, .device = map->device, .inode = map->inode, .late = late};
+	/* Where something was unloaded, it may be there anew, without its patches. */
+	if (before && !(late && known->closes != work->options->closes))
+		return;
+	int fd = open_module(work, map);
+	if (fd < 0)
+		return;
+	plan_module(work, fd, map);
+	close(fd);
+}
+
 static void plan_modules(struct work *work)
 {
-	unsigned modules = 0;
-	for (size_t i = 0; i < work->maps.count && modules < MODULES_MAX; i++) {
-		const struct proc_map *map = &work->maps.maps[i];
-		if (!is_interesting(work, i))
-			continue;
-		int fd = open_module(work, map);
-		if (fd < 0)
-			continue;
-		plan_module(work, fd, map);
-		close(fd);
-		modules++;
-	}
+	struct patching_known *known = work->options->known;
+	work->modules = tm_alloc_array(MODULES_MAX, sizeof *work->modules);
+	for (size_t i = 0;
+	     work->modules && i < work->maps.count && work->module_count < MODULES_MAX; i++)
+		if (is_interesting(work, i))
+			look_at(work, &work->maps.maps[i]);
+	tm_free(known->modules);
+	known->modules = work->modules;
+	known->count = work->module_count;
+	known->closes = work->options->closes;
 }
 
 /* An address in the program's code; 0: not seen. */
@@ -187,8 +218,9 @@ static void take_block(struct work *work)
 	size_t bytes = sizeof head + work->block.length;
 	if (!work->islands || text_error(&work->block))
 		return;
-	if (!has_one_thread(work->options->pid)) {
-		patching_refuse(result->unhooked, "an allocator linked into the program",
+	if (!work->options->late && !has_one_thread(work->options->pid)) {
+		patching_refuse(work->options->known->refused,
+				"an allocator linked into the program",
 				"other threads were running already");
 		return;
 	}
@@ -204,11 +236,15 @@ static void take_block(struct work *work)
 void patching_new(const struct patching_options *options, struct patching *ret)
 {
 	struct work work = {.options = options, .result = ret};
+	struct patching_known *known = options->known;
 	*ret = (struct patching){0};
+	if (!options->late)
+		patching_known_done(known);
 	if (options->glue && look(&work)) {
 		plan_modules(&work);
-		patching_refuse_all(ret->unhooked, NULL, options->hooks, work.hooks_found);
 		take_block(&work);
+		memcpy(ret->unhooked, known->refused, sizeof ret->unhooked);
+		patching_refuse_all(ret->unhooked, NULL, options->hooks, known->hooks_found);
 	}
 	text_done(&work.block);
 	proc_maps_done(&work.maps);
@@ -219,4 +255,10 @@ void patching_done(struct patching *patching)
 {
 	tm_free(patching->bytes);
 	*patching = (struct patching){0};
+}
+
+void patching_known_done(struct patching_known *known)
+{
+	tm_free(known->modules);
+	*known = (struct patching_known){0};
 }

@@ -34,8 +34,7 @@ static int fill_texts(struct section *section, const struct section_options *opt
 	section->folder = tm_strdup(options->folder ? options->folder : "");
 	section->extra.folder = section->folder;
 	if (options->unhooked)
-		snprintf(section->extra.unhooked, sizeof section->extra.unhooked, "%s",
-			 options->unhooked);
+		snprintf(section->unhooked, sizeof section->unhooked, "%s", options->unhooked);
 	section->options.program = section->program;
 	section->options.command = section->command;
 	section->start_unix_ns = clock_wall_ns();
@@ -168,6 +167,13 @@ void section_end(struct section *section, const struct section_ending *ending)
 	section_wake(section);
 }
 
+void section_set_unhooked(struct section *section, const char *text)
+{
+	pthread_mutex_lock(&section->lock);
+	snprintf(section->unhooked, sizeof section->unhooked, "%s", text);
+	pthread_mutex_unlock(&section->lock);
+}
+
 const struct section_result *section_result(const struct section *section)
 {
 	return &section->result;
@@ -278,6 +284,14 @@ static void blame_disk(struct trace_end *end, int error)
 		end->cause = TRACE_END_DISK_ERROR;
 }
 
+/* Whole, or as much as there is room for. */
+static void add_sentence(char *note, size_t room, const char *text)
+{
+	size_t at = strlen(note);
+	if (*text && at + 2 < room)
+		snprintf(note + at, room - at, "%s%s.", at ? " " : "", text);
+}
+
 static void fill_end(struct section *section, struct trace_writer *writer)
 {
 	struct wire_control *control = section->control;
@@ -318,9 +332,12 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	else
 		blame_disk(&result->end, trace_writer_tick(writer));
 	section->disk_low = trace_writer_disk_low(writer);
-	const char *note = choose_note(section, &result->end), *unhooked = section->extra.unhooked;
-	snprintf(result->end.note, sizeof result->end.note, "%s%s%s%s", note,
-		 *note && *unhooked ? " " : "", unhooked, *unhooked ? "." : "");
+	char *note = result->end.note;
+	snprintf(note, sizeof result->end.note, "%s", choose_note(section, &result->end));
+	pthread_mutex_lock(&section->lock);
+	add_sentence(note, sizeof result->end.note, section->unhooked);
+	pthread_mutex_unlock(&section->lock);
+	add_sentence(note, sizeof result->end.note, section->extra.unhooked);
 }
 
 /* Samples miss the peak; the kernel does not, but it does not tell when. */

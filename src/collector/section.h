@@ -90,6 +90,9 @@ uint64_t section_sample_bytes(const struct section *section);
 /* Names this moment. Thread-safe. -ENOMEM, or -ESHUTDOWN when it is over. */
 TM_MUST_CHECK int section_mark(struct section *section, const char *text);
 
+/* What could not be hooked, as it is now; "" nothing. Thread-safe. */
+void section_set_unhooked(struct section *section, const char *text);
+
 /* How it goes, some milliseconds ago. Thread-safe. */
 struct section_figures {
 	uint64_t events, live_bytes, peak_bytes, lost_events;

@@ -66,6 +66,7 @@ struct section {
 	pthread_mutex_t lock; /* for what follows */
 	pthread_cond_t given;
 	bool was_given;
+	char unhooked[200]; /* what could not be hooked, or "" */
 	struct section_moment moments[SECTION_MOMENTS];
 	_Atomic uint32_t moment_count;
 	/* For other threads: section_figures(). */

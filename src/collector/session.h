@@ -27,6 +27,7 @@ struct session_process {
 	bool alive;
 	enum starter_role role; /* of its present image */
 	char *program;
+	struct patching_known known; /* of its present image */
 	char *not_entered; /* a program it started that could not be, and why; NULL: none */
 	char *moved_from;  /* the name it gave up for a program it had started; NULL: none */
 	struct recording *recording;
@@ -111,6 +112,11 @@ bool admit_qualifies(struct session *session, pid_t pid, pid_t parent);
 void entering_admit(struct session *session, struct rendezvous_peer *peer);
 /* Those that could not be: to be said in the trace of who started them. */
 void entering_tell(struct session *session);
+
+/* ---- late.c ---- */
+
+/* A process has loaded libraries: what its agent is to patch in them. Closes the connection. */
+void late_answer(struct session *session, struct rendezvous_peer *peer);
 
 /* ---- command.c ---- */
 

@@ -52,6 +52,7 @@ enum {
 	WIRE_SITE_FEW = 1u << 7,       /* it has three arguments at most */
 	WIRE_SITE_SOURCES = 16,        /* allocators with a label; numbers from 1 */
 	WIRE_PATCH_BYTES = 5,
+	WIRE_ISLAND_NAME = 64,
 };
 
 /* Where in the glue a call begins, in units of WIRE_GLUE_BYTES: what need not be saved is not. */
@@ -84,9 +85,9 @@ struct wire_site {
 _Static_assert(sizeof(struct wire_site) == 32, "site layout");
 
 /*
- * Patches that the agent carries out itself, in its constructor, while the
- * process has one thread: where nobody may trace it. One block of bytes, each
- * part a multiple of 8 bytes:
+ * Patches that the agent carries out itself, in its constructor and after a
+ * library was loaded, while the process has one thread: where nobody may trace
+ * it. One block of bytes, each part a multiple of 8 bytes:
  *
  *	wire_patches, then for each island: wire_island, its wire_patch list, its bytes
  */
@@ -100,6 +101,7 @@ struct wire_island {
 	uint64_t bytes;
 	uint32_t patches;
 	uint32_t reserved;
+	char name[WIRE_ISLAND_NAME]; /* for the user: a function, and where it is */
 };
 
 struct wire_patch {

@@ -27,7 +27,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6b6d6474, /* "tdmk" */
-	WIRE_VERSION = 3,
+	WIRE_VERSION = 4,
 	WIRE_PAGE_BYTES = 4096,
 	WIRE_CHUNK_BYTES = 32 * 1024,
 	WIRE_CHUNK_HEADER_BYTES = 64,
@@ -367,6 +367,8 @@ struct wire_hello {
 			  * prefers SO_PEERCRED for the process */
 	uint32_t forked; /* enum wire_hello_kind */
 	uint64_t glue;   /* where stubs of patched functions jump to (site.h); 0: all is patched */
+	uint32_t closes; /* LOADED: how often libraries were unloaded */
+	uint32_t reserved;
 };
 enum wire_hello_kind {
 	WIRE_HELLO_IMAGE = 0, /* a program has just been started */
@@ -378,6 +380,9 @@ enum wire_hello_kind {
 	 * byte says that it is over. */
 	WIRE_HELLO_EXEC = 3,
 	WIRE_HELLO_SPAWN = 4,
+	/* Libraries were loaded. The descriptor, if one comes, is of a file that begins with struct
+	 * wire_patches (site.h): what is to be patched in them. */
+	WIRE_HELLO_LOADED = 5,
 };
 struct wire_ask {
 	char program[256]; /* its path, cut if need be */

@@ -8,6 +8,8 @@
  *   symbolic  a library linked with -Bsymbolic
  *   late      a library with an allocator of its own; loaded by its path
  *   late_name the same, found by its name alone
+ *   late_turns the same, three times, unloaded in between with nothing left
+ *   late_threads the same, while another thread runs
  *   local     RTLD_LOCAL | RTLD_LAZY, never closed, used at exit
  */
 #define LEDGER_THREADS
@@ -157,19 +159,47 @@ static void mode_local(void)
 	atexit(late);
 }
 
-static void mode_late(const char *path)
+/* keep: every how many blocks stay; 0 none. */
+static void use_late(void *library, size_t keep)
 {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	check(library != NULL, "dlopen failed");
 	void *(*take)(size_t) = dlsym(library, "late_malloc");
 	void (*give)(void *) = dlsym(library, "late_free");
 	for (size_t i = 1; i <= 200; i++) {
 		void *block = ledger_alloc(&late_malloc_site, take(i * 10), i * 10);
-		if (i % 4 == 0)
+		if (keep && i % keep == 0)
 			continue;
 		ledger_free(&late_malloc_site, block, i * 10);
 		give(block);
 	}
+}
+
+static void mode_late(const char *path, int turns)
+{
+	for (int i = 0; i < turns; i++) {
+		void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		check(library != NULL, "dlopen failed");
+		use_late(library, turns > 1 ? 0 : 4);
+		if (turns > 1)
+			dlclose(library);
+	}
+}
+
+static void *wait_for_end(void *lock)
+{
+	pthread_mutex_lock(lock);
+	pthread_mutex_unlock(lock);
+	return NULL;
+}
+
+static void mode_late_threads(const char *path)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_t thread;
+	pthread_mutex_lock(&lock);
+	check(!pthread_create(&thread, NULL, wait_for_end, &lock), "no thread");
+	mode_late(path, 1);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
 }
 
 int main(int argc, char **argv)
@@ -185,8 +215,10 @@ int main(int argc, char **argv)
 		mode_dlmopen();
 	else if (!strcmp(mode, "symbolic"))
 		mode_symbolic();
+	else if (!strcmp(mode, "late_threads"))
+		mode_late_threads(argv[2]);
 	else if (!strncmp(mode, "late", 4))
-		mode_late(argv[2]);
+		mode_late(argv[2], strcmp(mode, "late_turns") ? 1 : 3);
 	else if (!strcmp(mode, "local"))
 		mode_local();
 	else

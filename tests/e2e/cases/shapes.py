@@ -97,6 +97,35 @@ def late_name(t):
     t.compare(["loader", "late_name", t.target("plug_late.so").name], env={"LD_LIBRARY_PATH": str(t.targets)})
 
 
+OWN = ["--hook", "alloc=own_take(size=0) free=own_give(ptr=0)"]
+
+
+@case("loader/late_linked", "an allocator linked into a plugin is not seen")
+def late_linked(t):
+    """Hidden in it and under a prefix, or named by --hook; no right to trace is needed."""
+    plug = t.target("plug_late_jemalloc.so")
+    t.compare(["loader", "late", plug], alone=False, whole=False,
+              env={"GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=65536"})
+    t.expect("jemalloc" in t.tool("report", t.trace, "--group", "heap").out,
+             "the allocator is not named")
+    for mode in ("late", "late_turns"):
+        report, _ = t.compare(["loader", mode, t.target("plug_late_own.so")], ["-f", *OWN],
+                              whole=False)
+        t.equal(f"{mode}: note", report["note"] or "", "")
+
+
+@case("loader/late_threads", "a plugin's code is changed while other threads may be in it")
+def late_threads(t):
+    """It is left as it is, the rest is recorded, and the trace names it."""
+    result = t.record(["loader", "late_threads", t.target("plug_late_own.so")], OWN)
+    t.equal("exit status", result.status, 0)
+    words = "own_take of plug_late_own.so (other threads were running"
+    for text in (result.err, t.tool("info", t.trace).out):
+        t.expect(words in text, f"no word: {text!r}")
+    rows = {row["function"] for row in t.report(None, "--by", "function")["functions"]}
+    t.expect("late_malloc" not in rows, "it was hooked after all")
+
+
 for library in ("mimalloc", "tcmalloc"):
     @case(f"loader/late_new_{library}", "operator new of an allocator that a plugin brings along is not seen")
     def late_new(t, library=library):
