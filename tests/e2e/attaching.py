@@ -44,6 +44,19 @@ class Attachee:
                     found[start] = memory.read(end - start)
         return found
 
+    def memory(self, ranges=None):
+        """The bytes of all its memory, or of these ranges, by place; not what the kernel keeps there for itself."""
+        found = {}
+        if ranges is None:
+            lines = (self.task() / "maps").read_text().splitlines()
+            ranges = [tuple(int(one, 16) for one in line.split()[0].split("-")) for line in lines
+                      if line.split()[1][0] == "r" and "[v" not in line]
+        with open(self.task() / "mem", "rb", 0) as memory:
+            for start, end in ranges:
+                memory.seek(start)
+                found[start, end] = memory.read(end - start)
+        return found
+
     def descriptors(self):
         return sorted(os.listdir(self.task() / "fd"))
 

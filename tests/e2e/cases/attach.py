@@ -104,14 +104,20 @@ def pause_attached(t):
 
 @case("attach/state", "a program's signals, limits, descriptors or folder change")
 def same_state(t):
-    with Attachee(t, "quiet") as it:
+    # The kernel writes the processor's number into the memory of each thread that has rseq.
+    env = dict(os.environ, GLIBC_TUNABLES="glibc.pthread.rseq=0")
+    with Attachee(t, "quiet", env=env) as it:
         before, descriptors = it.told(), it.descriptors()
         threads = sorted(os.listdir(f"/proc/{it.pid}/task"))
         # A new thread begins with its signals blocked.
         it.watch.poll(lambda: all("SigBlk:\t0000000000000000" in kernel_state(it.pid, one)
                                   for one in threads), "threads that have begun")
         kept = {one: kernel_state(it.pid, one) for one in threads}
+        memory = it.memory()
         cycles(t, it, 5)
+        after = it.memory(memory)
+        for (start, end), data in memory.items():
+            t.expect(after[start, end] == data, f"the memory from {start:x} to {end:x} has changed")
         t.equal("what it is made of", it.told(), before)
         t.equal("descriptors", it.descriptors(), descriptors)
         for one in threads:
