@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Going into a running process and leaving it: nothing about it may change."""
 import ctypes
+import json
 import os
 import shutil
 import signal
@@ -288,6 +289,9 @@ def refused(t):
         ptrace_seize = 0x4206
         t.equal("ptrace", libc.ptrace(ptrace_seize, it.pid, None, None), 0)
         says("is being traced by process", str(it.pid))
+        rows = json.loads(t.tool("list", "--json").out)["processes"]
+        why = [row["why"] for row in rows if row["pid"] == it.pid]
+        t.expect(len(why) == 1 and "traced" in why[0], f"the list says {why}")
         # A tracer that is a thread of this process: let go by stopping and detaching.
         libc.ptrace(0x4207, it.pid, None, None)
         os.waitpid(it.pid, 0x40000000)
