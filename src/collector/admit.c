@@ -24,7 +24,7 @@
 
 /* With little memory for the recorder its pool is 2 MiB rather than 8. */
 enum { POOL_SMALL_BELOW = 512 << 20, POOL_SMALL_CHUNKS = 64 };
-enum { BEGIN_STEP_NS = 100 * 1000, BEGIN_STEPS = 2000 };
+enum { BEGIN_STEP_NS = 100 * 1000, BEGIN_WAIT_NS = 500 * 1000 * 1000 };
 enum { CHAIN_MAX = 64, COMMAND_BYTES_MAX = 4 * 1024 * 1024, COMMAND_SHOWN = 16 * 1024 };
 
 struct session_process *admit_find(struct session *session, pid_t pid)
@@ -356,12 +356,14 @@ static void learn_program(struct session_process *process)
 
 /*
  * The program waits for its memory until the file says what is recorded: so a file that it has
- * events in opens, whatever is killed when. Not for long; a disk may be slow.
+ * events in opens, whatever is killed when. Not for long, by the clock: a disk may be slow, and
+ * on a busy machine so are we, while an agent that waits for seconds goes on unrecorded.
  */
 static void await_begin(const struct recording *recording, uint64_t bytes_before)
 {
 	const struct timespec moment = {.tv_nsec = BEGIN_STEP_NS};
-	for (int i = 0; i < BEGIN_STEPS && recording_written(recording) == bytes_before; i++)
+	uint64_t end_ns = clock_steady_ns() + BEGIN_WAIT_NS;
+	while (recording_written(recording) == bytes_before && clock_steady_ns() < end_ns)
 		nanosleep(&moment, NULL);
 }
 
