@@ -34,7 +34,7 @@ bool trace_writer_wants_slice(const struct trace_writer *w);
 /* Waits until all that was given is in the file, or the disk takes nothing for seconds. */
 void trace_writer_flush(struct trace_writer *w);
 /*
- * trace_writer_tick() with what the open slice has so far (NULL: none), for who does not give all its
- * events to the writer: whoever reads the file before its end takes it as the last slice.
+ * trace_writer_tick() with what the open slice has so far (NULL: none), for who does not give all
+ * its events to the writer: whoever reads the file before its end takes it as the last slice.
  */
 int trace_writer_tick_slice(struct trace_writer *w, const struct trace_slice *open);

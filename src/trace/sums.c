@@ -106,15 +106,23 @@ int sums_add(struct sums *sums, const struct trace_slice *slice)
 	return 0;
 }
 
+/* The row of the next stack from *at on; false: there is none. */
+static bool next_sum(const struct sums *sums, size_t *at, struct trace_sum *ret)
+{
+	while (*at < sums->map_room && !sums->row_of[*at])
+		++*at;
+	if (*at == sums->map_room)
+		return false;
+	const struct sums_row *row = &sums->rows[sums->row_of[(*at)++] - 1];
+	*ret = row->sum;
+	settle_share(sums, row, ret);
+	return true;
+}
+
 void sums_list(const struct sums *sums, struct trace_sum *out)
 {
-	for (size_t i = 0; i < sums->map_room; i++) {
-		if (!sums->row_of[i])
-			continue;
-		const struct sums_row *row = &sums->rows[sums->row_of[i] - 1];
-		*out = row->sum;
-		settle_share(sums, row, out++);
-	}
+	for (size_t at = 0; next_sum(sums, &at, out);)
+		out++;
 }
 
 /* ---- to bytes and back ---- */
@@ -136,17 +144,14 @@ void sums_put(struct bytes *out, const struct sums *sums)
 {
 	struct bytes columns[SUMS_COLUMNS] = {0};
 	struct span spans[SUMS_COLUMNS];
-	struct trace_sum *rows = tm_alloc_array(sums->count + 1, sizeof *rows);
-	out->failed |= !rows;
-	uint32_t last_stack = 0;
 	bytes_put_varint(&columns[SUMS_FACTS], sums->slices);
 	bytes_put_varint(&columns[SUMS_FACTS], sums->count);
-	if (rows)
-		sums_list(sums, rows);
-	for (size_t i = 0; rows && i < sums->count; i++) {
-		put_row(columns, &rows[i], last_stack);
-		last_stack = rows[i].stack_id;
-	}
+	/* Row by row: a list of them would be the largest thing that a recorder needs at its end.
+	 */
+	struct trace_sum sum;
+	uint32_t last_stack = 0;
+	for (size_t at = 0; next_sum(sums, &at, &sum); last_stack = sum.stack_id)
+		put_row(columns, &sum, last_stack);
 	for (int i = 0; i < SUMS_COLUMNS; i++) {
 		spans[i] = span_of(columns[i].data, columns[i].used);
 		out->failed |= columns[i].failed;
@@ -154,7 +159,6 @@ void sums_put(struct bytes *out, const struct sums *sums)
 	container_put(out, spans, SUMS_COLUMNS);
 	for (int i = 0; i < SUMS_COLUMNS; i++)
 		bytes_done(&columns[i]);
-	tm_free(rows);
 }
 
 static void get_row(struct span *columns, struct trace_sum *sum)
