@@ -10,7 +10,11 @@
 
 #include <linux/mman.h>
 
+#include "agent/sys.h"
+
 #define MAP_FAILED_RESULT ((void *)-1)
+
+enum { SYS_NR_BRK_ = 12 };
 
 /* NULL: not to be recorded. */
 static inline struct lane *maps_begin(const struct call_site *site)
@@ -69,7 +73,12 @@ static void emit_mremap(struct lane *lane, const struct call_site *site, const u
 			 (struct wire_ev_map){.address = (uint64_t)got, .bytes = a[2]}, from);
 }
 
-static void emit_break(struct lane *lane, const struct call_site *site, uint64_t from, uint64_t to)
+uintptr_t maps_break(void)
+{
+	return (uintptr_t)sys_call3(SYS_NR_BRK_, 0, 0, 0);
+}
+
+void maps_moved_break(struct lane *lane, const struct call_site *site, uint64_t from, uint64_t to)
 {
 	hook_raise(lane, site);
 	uint64_t payload[3] = {from, to, unwind(lane, site)};
@@ -112,7 +121,7 @@ void maps_after(struct lane *lane, const struct call_site *site, enum wire_hook 
 	else if (hook == WIRE_HOOK_MADVISE && !(int)result && gives_back(a[2]))
 		emit_range(lane, site, WIRE_EV_MADVISE, a[0], a[1], (uint32_t)a[2]);
 	else if (hook == WIRE_HOOK_SBRK && got != MAP_FAILED_RESULT && a[0])
-		emit_break(lane, site, result, result + a[0]);
+		maps_moved_break(lane, site, result, result + a[0]);
 }
 
 /* The call with what is told before and after it. */
@@ -181,7 +190,7 @@ EXPORT int brk(void *to)
 	void *from = real.sbrk(0);
 	int result = real.brk(to);
 	if (lane && !result)
-		emit_break(lane, &site, (uint64_t)from, (uint64_t)to);
+		maps_moved_break(lane, &site, (uint64_t)from, (uint64_t)to);
 	return result;
 }
 

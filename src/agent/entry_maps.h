@@ -13,3 +13,8 @@ void maps_before(struct lane *lane, const struct call_site *site, enum wire_hook
 		 const uintptr_t *a);
 void maps_after(struct lane *lane, const struct call_site *site, enum wire_hook hook,
 		const uintptr_t *a, uintptr_t result);
+
+/* Where the data segment ends now. A system call. */
+uintptr_t maps_break(void);
+/* After a call that has moved it. */
+void maps_moved_break(struct lane *lane, const struct call_site *site, uint64_t from, uint64_t to);

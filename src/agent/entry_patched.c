@@ -289,6 +289,20 @@ static bool patched_map(struct patched_frame *frame)
 	return true;
 }
 
+/* sbrk calls it, too: nested in its own. */
+static bool patched_brk(struct patched_frame *frame)
+{
+	struct call_site site = call_site_of(frame);
+	struct lane *lane = hook_begin(&site);
+	if (unlikely(!lane) || !maps_wanted() || !agent_may_call())
+		return false;
+	uintptr_t from = maps_break();
+	frame->result = call_real(lane, &site, frame, frame->site->original);
+	if (!(int)frame->result)
+		maps_moved_break(lane, &site, from, frame->arguments[0]);
+	return true;
+}
+
 /* Nothing of the lane is there in the child. */
 static bool patched_fork(struct patched_frame *frame)
 {
@@ -344,6 +358,8 @@ static bool patched_hook(struct patched_frame *frame)
 	case WIRE_HOOK_MADVISE:
 	case WIRE_HOOK_SBRK:
 		return patched_map(frame);
+	case WIRE_HOOK_BRK:
+		return patched_brk(frame);
 	case WIRE_HOOK_FORK:
 		return patched_fork(frame);
 	case WIRE_HOOK_EXEC:

@@ -190,9 +190,10 @@ static const struct plan_name tcmalloc_names[] = {
 #define SYSTEM(name_, hook_) ROW(name_, hook_, NO, NO, NO, NO, 0)
 static const struct plan_name system_names[] = {
 	SYSTEM("_Fork", FORK), /* by which fork does it, where there is one */
-	SYSTEM("execve", EXEC),   SYSTEM("fork", FORK),     SYSTEM("madvise", MADVISE),
-	SYSTEM("mmap", MMAP),     SYSTEM("mmap64", MMAP),   SYSTEM("mprotect", MPROTECT),
-	SYSTEM("mremap", MREMAP), SYSTEM("munmap", MUNMAP), SYSTEM("sbrk", SBRK),
+	SYSTEM("brk", BRK),           SYSTEM("execve", EXEC),   SYSTEM("fork", FORK),
+	SYSTEM("madvise", MADVISE),   SYSTEM("mmap", MMAP),     SYSTEM("mmap64", MMAP),
+	SYSTEM("mprotect", MPROTECT), SYSTEM("mremap", MREMAP), SYSTEM("munmap", MUNMAP),
+	SYSTEM("sbrk", SBRK),
 };
 
 /* What Nim calls rawAlloc(region, size) and rawDealloc(region, block), before its own suffix. */

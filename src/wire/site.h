@@ -35,7 +35,8 @@ enum wire_hook {
 	WIRE_HOOK_SBRK = 13,
 	WIRE_HOOK_FORK = 14,
 	WIRE_HOOK_EXEC = 15, /* execve */
-	WIRE_HOOK_COUNT = 16,
+	WIRE_HOOK_BRK = 16,
+	WIRE_HOOK_COUNT = 17,
 };
 
 enum {
