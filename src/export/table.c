@@ -45,6 +45,39 @@ static void add_figures(struct table *t, const struct view_figures *figures)
 		add_number(t, figures->of[i]);
 }
 
+/* Standard errors of estimates: behind all others, and only where blocks were sampled. */
+static const char *const error_names[VIEW_FIGURE_COUNT] = {
+	[VIEW_ALLOCATED_BYTES] = "allocated_bytes_error",
+	[VIEW_FREED_BYTES] = "freed_bytes_error",
+	[VIEW_PEAK_BYTES] = "peak_bytes_error",
+	[VIEW_UNFREED_BYTES] = "unfreed_bytes_error",
+	[VIEW_SURVIVING_BYTES] = "surviving_bytes_error",
+};
+static const char *const inclusive_error_names[VIEW_FIGURE_COUNT] = {
+	[VIEW_ALLOCATED_BYTES] = "inclusive_allocated_bytes_error",
+	[VIEW_FREED_BYTES] = "inclusive_freed_bytes_error",
+	[VIEW_PEAK_BYTES] = "inclusive_peak_bytes_error",
+	[VIEW_UNFREED_BYTES] = "inclusive_unfreed_bytes_error",
+	[VIEW_SURVIVING_BYTES] = "inclusive_surviving_bytes_error",
+};
+
+static void name_errors(const struct table *t, struct table_columns *columns,
+			const char *const names[VIEW_FIGURE_COUNT])
+{
+	for (size_t i = 0; t->input->facts->sample_bytes && i < VIEW_FIGURE_COUNT; i++)
+		if (names[i])
+			columns->names[columns->count++] = names[i];
+}
+
+static void add_errors(struct table *t, const struct view_figures *figures)
+{
+	for (size_t i = 0; t->input->facts->sample_bytes && i < VIEW_FIGURE_COUNT; i++)
+		if (error_names[i])
+			add_number(t, (uint64_t)view_error_bytes(
+					      t->input->facts, figures->of[i],
+					      figures->of[view_columns[i].partner]));
+}
+
 static int end_row(struct table *t)
 {
 	int code = t->sink->row(t->sink->ctx, t->values, t->count);
@@ -75,6 +108,10 @@ static int begin(const struct table *t, const char *const *names, bool figures, 
 		columns.names[columns.count++] = view_columns[i].key;
 	for (size_t i = 0; inclusive && i < VIEW_FIGURE_COUNT; i++)
 		columns.names[columns.count++] = inclusive_names[i];
+	if (figures)
+		name_errors(t, &columns, error_names);
+	if (inclusive)
+		name_errors(t, &columns, inclusive_error_names);
 	return t->sink->begin(t->sink->ctx, &columns);
 }
 
@@ -106,6 +143,9 @@ static int run_view(struct table *t, const struct view *view, struct tm_error *e
 		add_figures(t, &row->self);
 		if (view->flat)
 			add_figures(t, &row->inclusive);
+		add_errors(t, &row->self);
+		if (view->flat)
+			add_errors(t, &row->inclusive);
 		code = end_row(t);
 	}
 	view_rows_done(&rows);
@@ -137,6 +177,7 @@ static int run_stacks(struct table *t, struct tm_error *err)
 		}
 		add_text(t, text_string(&t->text));
 		add_figures(t, &rows.list[i]->figures);
+		add_errors(t, &rows.list[i]->figures);
 		code = end_row(t);
 	}
 	export_rows_done(&rows);

@@ -18,6 +18,7 @@ struct told {
 	struct trace_sample sample;   /* the last */
 	struct server_recording said; /* by its recorder, or its end */
 	uint64_t file_bytes;
+	uint64_t live_error; /* standard error of live_bytes, where blocks are sampled */
 	bool complete, sampled, knows_lost;
 	struct text sites; /* whole lines of tidemark_site_live_bytes */
 };
@@ -101,6 +102,8 @@ static bool tell(struct told *told, struct catalog *catalog, const char *id)
 	told->totals = facts->totals;
 	told->end = *facts->input.end;
 	told->complete = facts->complete;
+	told->live_error = (uint64_t)view_error_bytes(&facts->input, facts->totals.live_bytes,
+						      facts->totals.live_blocks);
 	told->file_bytes = trace_reader_file_bytes(facts->reader);
 	tell_sample(told, facts);
 	tell_sites(told, facts);
@@ -190,6 +193,7 @@ struct family {
 FROM(live_bytes, totals.live_bytes)
 FROM(live_blocks, totals.live_blocks)
 FROM(peak_bytes, totals.peak_bytes)
+FROM(live_error, live_error)
 FROM(allocations, totals.allocations)
 FROM(allocated_bytes, totals.allocated_bytes)
 FROM(frees, totals.frees)
@@ -216,6 +220,8 @@ static uint64_t is_recording(const struct told *told)
 static const struct family families[] = {
 	{"recording", "gauge", "1 while the program is being recorded.", is_recording, 0, 0},
 	{"live_bytes", "gauge", "Bytes allocated and not freed.", live_bytes, 0, 0},
+	{"live_bytes_error", "gauge", "Standard error of live_bytes; 0 where it is exact.",
+	 live_error, 0, 0},
 	{"live_blocks", "gauge", "Blocks allocated and not freed.", live_blocks, 0, 0},
 	{"peak_bytes", "gauge", "The most that live_bytes was so far.", peak_bytes, 0, 0},
 	{"mapped_bytes", "gauge", "Anonymous memory that the program mapped itself.", mapped_bytes,

@@ -29,7 +29,7 @@ export interface Summary {
 	unnamed_percent: number; rss: Record<string, number | string | null> | null; source: string; freed_older: number;
 	unknown?: string[]; facts?: string[]; origin?: string | null; piece?: number | null;
 	folded_events?: number; exact_since_ns?: number; culled_events?: number; cull_ns?: number;
-	events: number; events_not_stored?: number; peak_bytes_error?: number; stacks: number; sections: number; host: string | null; note: string | null;
+	events: number; events_not_stored?: number; peak_bytes_error?: number; unfreed_bytes_error?: number; allocated_bytes_error?: number; stacks: number; sections: number; host: string | null; note: string | null;
 }
 export interface Timeline {
 	from_ns: number; to_ns: number; start_ns: number[]; end_ns: number[]; live_bytes: number[]; live_blocks: number[];

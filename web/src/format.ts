@@ -34,6 +34,11 @@ export function exact(value: number): string {
 	return Math.round(value).toLocaleString("en-US");
 }
 
+/** Of an estimate: " ± 3 %"; "" of what is exact. */
+export function sure(error: number | undefined, of: number): string {
+	return error && of ? ` ± ${percent(error, of)}` : "";
+}
+
 export function percent(part: number, whole: number): string {
 	if (!whole) return "0 %";
 	const share = (part / whole) * 100;

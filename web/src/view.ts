@@ -2,7 +2,7 @@
 // What a view is, and what views share.
 import { ApiError, type Figures, type Frame, isCancelled, type Row } from "./api";
 import { type Child, clear, h } from "./dom";
-import { base, bytes, byteTime, count, exact, percent, visible } from "./format";
+import { base, bytes, byteTime, count, exact, percent, sure, visible } from "./format";
 import { costs, go, isBytes, modes, state } from "./state";
 
 export interface View {
@@ -116,7 +116,7 @@ export function choice(options: Array<[string, string]>, now: string, pick: (val
 export function rowTip(title: string, figures: Figures, whole: number, order: string): Child[] {
 	const { bytes: sum, blocks } = pairOf(figures);
 	const average = blocks && state.mode !== "held" ? `, ${bytes(sum / blocks)} on average` : "";
-	return [h("b", {}, title), h("div", {}, `${value(figures[order] ?? 0)} · ${percent(figures[order] ?? 0, whole)} of the whole`),
+	return [h("b", {}, title), h("div", {}, `${value(figures[order] ?? 0)}${sure(figures[order + "_error"], figures[order] ?? 0)} · ${percent(figures[order] ?? 0, whole)} of the whole`),
 		h("div", { class: "muted" }, `${exactValue(figures[order] ?? 0)}; ${count(blocks)} blocks${average}`),
 		h("div", { class: "muted" }, `allocations ${count(figures.allocations ?? 0)}, temporary ${count(figures.temporary_allocations ?? 0)}`)];
 }

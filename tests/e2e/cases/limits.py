@@ -171,7 +171,7 @@ def stop(pids, watch):
 
 
 def add_suspended(name, chosen):
-    @case(f"suspend/{name}", f"a suspend of {name} loses events or ends the recording")
+    @case(f"suspend/{name}", f"a suspend of {name} loses events or ends the recording", 300)
     def suspended(t):
         with start(t, 400) as watch:
             tool = watch.process.pid
@@ -182,8 +182,10 @@ def add_suspended(name, chosen):
             before = watch.left()
             stop(pids, watch)
             # Longer than the agent bears a recorder that stands still, if it does not itself.
-            both = len(pids) > 1
-            watch.poll(lambda: before - watch.left() > (6 if both else 0.3), "time")
+            length = 6 if len(pids) > 1 else 0.3
+            if t.long and pids != [tool]:
+                length = 180
+            watch.poll(lambda: before - watch.left() > length, "time")
             for pid in reversed(pids):
                 os.kill(pid, signal.SIGCONT)
             if pids == [tool] and before - watch.left() > 4:

@@ -4,6 +4,8 @@
 The seed makes the choice of blocks the same each time where there is one thread; where there are
 several, bounds are six standard errors wide.
 """
+import csv
+import io
 import json
 import math
 import re
@@ -391,6 +393,15 @@ def sure(t):
     t.expect(0.5 * wanted <= total["after_error"] <= wanted + 1, f"{total}, root {wanted}")
     row = diff["peak"][0]
     t.equal("change_error", row["change_error"], row["after"]["peak_bytes_error"])
+    def table(path):
+        text = t.tool("export", "--format", "csv", "--view", "functions", "--limit", "0", path).out
+        return list(csv.DictReader(io.StringIO(text)))
+    functions = {row["function"]: row["inclusive"]
+                 for row in t.report(one, "--section", "functions", "--limit", "0")["functions"]}
+    for row in table(one):
+        t.equal(f"CSV, {row['function']}", int(row["inclusive_peak_bytes_error"]),
+                functions[row["function"]]["peak_bytes_error"])
+    t.expect("peak_bytes_error" not in table(exact)[0], "CSV of an exact recording")
     check = t.tool("check", "--max-peak", "1K", "--no-budgets-file", one)
     t.expect("(estimated) is more than" in check.out, f"check: {check.out!r}")
     budgets = json.loads(t.tool("check", "--json", "--max-peak", "1K", "--no-budgets-file",

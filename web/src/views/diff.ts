@@ -116,7 +116,7 @@ export class Diff implements View {
 		this.table = new VirtualTable<DiffRow>({
 			label: "Differences by " + (state.rows || "site"), empty: "No difference of this kind." + (state.filter ? " " + emptyText() : ""), sort, onSort: (key) => go({ sort: key === "change" ? "" : key }, false),
 			onSelect: (row) => go({ fn: row.function }, false), isSelected: (row) => state.fn !== "" && row.function === state.fn,
-			tip: (r) => [...this.tipLines(visible(r.function), r.before[order]!, r.after[order]!), ...(r.frames ?? []).slice(0, 24).map((f) => h("div", { class: "muted" }, frameName(f)))],
+			tip: (r) => [...this.tipLines(visible(r.function), r.before[order]!, r.after[order]!, Math.hypot(r.before[order + "_error"] ?? 0, r.after[order + "_error"] ?? 0)), ...(r.frames ?? []).slice(0, 24).map((f) => h("div", { class: "muted" }, frameName(f)))],
 			columns: [
 				{ key: "change", title: "change", number: true, width: "10em", sortable: true, share: (r) => Math.abs(change(r)) / most, raw: change,
 					cell: (r) => h("span", { class: change(r) > 0 ? "more" : change(r) < 0 ? "less" : "" }, signed(change(r))) },
@@ -223,9 +223,9 @@ export class Diff implements View {
 		return row.find((b) => x >= b.x && x < b.x + b.w) ?? null;
 	}
 
-	private tipLines(title: string, before: number, after: number): Child[] {
+	private tipLines(title: string, before: number, after: number, error = 0): Child[] {
 		return [h("b", {}, title), h("div", {}, `${value(before)} → ${value(after)}`),
-			h("div", {}, `${signed(after - before)}${before ? ", " + percent(after - before, before) : after ? ", new" : ""}`), h("div", { class: "muted" }, `${exactValue(before)} → ${exactValue(after)}`)];
+			h("div", {}, `${signed(after - before)}${error ? " ± " + value(error) : ""}${before ? ", " + percent(after - before, before) : after ? ", new" : ""}`), h("div", { class: "muted" }, `${exactValue(before)} → ${exactValue(after)}`)];
 	}
 
 	private tip(box: Box): Child[] {

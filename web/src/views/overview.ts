@@ -3,7 +3,7 @@
 // has its number, and leads to its view; with nothing to say it is left out.
 import { ask, type FigureRow, isCancelled, selection, type Summary, type Table, type Timeline } from "../api";
 import { type Child, clear, h } from "../dom";
-import { bytes, count, duration, exact, percent, visible } from "../format";
+import { bytes, count, duration, exact, percent, sure, visible } from "../format";
 import { go, type Mode, state, type State } from "../state";
 import { explain } from "../tip";
 import { type Export, name, sayError, type View } from "../view";
@@ -69,9 +69,9 @@ function headline(s: Summary): HTMLElement {
 	const knows = (word: string) => !s.unknown?.includes(word);
 	const temporary = !knows("temporary") ? "–" : s.allocations ? percent(s.temporary_allocations, s.allocations) : "0 %";
 	return h("div", { class: "figures" },
-		figureBox("Peak heap", bytes(s.peak_bytes), knows("times") ? `after ${duration(s.peak_time_ns)}` : "at some time", exact(s.peak_bytes) + " bytes: the largest sum of live sizes"),
-		figureBox(s.source === "attach" ? "Live at detach" : "Live at end", bytes(s.unfreed_bytes), `${count(s.unfreed_allocations)} blocks`, exact(s.unfreed_bytes) + " bytes were not freed; that alone is no leak"),
-		!knows("allocations") || !knows("counts") ? figureBox("Allocations", "–", "not in this file", "the file does not say how often memory was asked for") : figureBox("Allocations", count(s.allocations), `${bytes(s.allocated_bytes)} in all`, exact(s.allocations) + " calls that asked for memory, " + (s.allocations ? bytes(s.allocated_bytes / s.allocations) : "0 B") + " on average"),
+		figureBox("Peak heap", bytes(s.peak_bytes) + sure(s.peak_bytes_error, s.peak_bytes), knows("times") ? `after ${duration(s.peak_time_ns)}` : "at some time", exact(s.peak_bytes) + " bytes: the largest sum of live sizes"),
+		figureBox(s.source === "attach" ? "Live at detach" : "Live at end", bytes(s.unfreed_bytes) + sure(s.unfreed_bytes_error, s.unfreed_bytes), `${count(s.unfreed_allocations)} blocks`, exact(s.unfreed_bytes) + " bytes were not freed; that alone is no leak"),
+		!knows("allocations") || !knows("counts") ? figureBox("Allocations", "–", "not in this file", "the file does not say how often memory was asked for") : figureBox("Allocations", count(s.allocations), `${bytes(s.allocated_bytes)}${sure(s.allocated_bytes_error, s.allocated_bytes)} in all`, exact(s.allocations) + " calls that asked for memory, " + (s.allocations ? bytes(s.allocated_bytes / s.allocations) : "0 B") + " on average"),
 		figureBox("Temporary", temporary, knows("temporary") ? `${count(s.temporary_allocations)} allocations` : "not in this file", "freed by the very next heap event of their thread"),
 		figureBox("Peak RSS", s.peak_rss_bytes ? bytes(s.peak_rss_bytes) : "–", s.rss && s.rss.explained_percent !== null ? `${s.rss.explained_percent} % explained` : "resident memory", "the largest resident set, sampled from outside; what is not explained is the allocator's reserve, code, stacks, and memory that other ways asked for"),
 		figureBox("Duration", knows("times") ? duration(s.duration_ns) : "–", knows("threads") ? `${s.threads} ${s.threads === 1 ? "thread" : "threads"}` : "not in this file", visible(s.command ?? "")),
@@ -128,7 +128,7 @@ function sentences(s: Summary, peak: Table, live: Table, temporary: Table, t: Ti
 
 function cardTip(row: FigureRow, key: string, whole: number): Child[] {
 	const [sum, blocks] = key === "peak_bytes" ? [row.peak_bytes!, row.peak_allocations!] : key === "unfreed_bytes" ? [row.unfreed_bytes!, row.unfreed_allocations!] : [row.allocated_bytes!, row.allocations!];
-	return [h("b", {}, name(row)), h("div", {}, `${exact(row[key]!)} · ${percent(row[key]!, whole)} of the whole`),
+	return [h("b", {}, name(row)), h("div", {}, `${exact(row[key]!)}${sure(row[key + "_error"], row[key]!)} · ${percent(row[key]!, whole)} of the whole`),
 		h("div", {}, `${bytes(sum)} in ${count(blocks)} blocks` + (blocks ? `, ${bytes(sum / blocks)} on average` : "")),
 		h("div", { class: "muted" }, `${count(row.allocations!)} allocations in all, ${count(row.temporary_allocations!)} temporary`)];
 }
