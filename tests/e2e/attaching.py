@@ -57,6 +57,17 @@ class Attachee:
                 found[start, end] = memory.read(end - start)
         return found
 
+    def states(self):
+        """The letters of all its threads."""
+        return {thread_state(self.pid, one) for one in os.listdir(f"/proc/{self.pid}/task")}
+
+    def check_memory(self, before):
+        """Nothing of what was there before may have changed."""
+        after = self.memory(before)
+        for (start, end), data in before.items():
+            self.t.expect(after[start, end] == data, f"the memory from {start:x} to {end:x} has "
+                          f"changed, {sum(a != b for a, b in zip(after[start, end], data))} bytes")
+
     def descriptors(self):
         return sorted(os.listdir(self.task() / "fd"))
 
@@ -129,6 +140,10 @@ def cycles(t, attachee, count, env=None):
     with watch:
         said = watch.read_until("end of cycles")
         t.equal(f"{said}: attach_cycles", watch.ended(), 0)
+
+
+# The kernel writes the processor's number into the memory of each thread that has rseq.
+WITHOUT_RSEQ = dict(os.environ, GLIBC_TUNABLES="glibc.pthread.rseq=0")
 
 
 def kernel_state(pid, tid):

@@ -9,10 +9,9 @@ import stat
 import subprocess
 import time
 
-from attaching import Attachee, Recorder, Stalls, cycles, kernel_state, thread_state
+from attaching import WITHOUT_RSEQ, Attachee, Recorder, Stalls, cycles, kernel_state
 from cases import control
 from harness import Skip, case, start_program
-from watch import state
 
 @case("attach/record", "attaching changes a program, or records it wrongly")
 def record(t):
@@ -105,20 +104,17 @@ def pause_attached(t):
 
 @case("attach/state", "a program's signals, limits, descriptors or folder change")
 def same_state(t):
-    # The kernel writes the processor's number into the memory of each thread that has rseq.
-    env = dict(os.environ, GLIBC_TUNABLES="glibc.pthread.rseq=0")
-    with Attachee(t, "quiet", env=env) as it:
+    with Attachee(t, "quiet", env=WITHOUT_RSEQ) as it:
         before, descriptors = it.told(), it.descriptors()
         threads = sorted(os.listdir(f"/proc/{it.pid}/task"))
         # A new thread begins with its signals blocked.
         it.watch.poll(lambda: all("SigBlk:\t0000000000000000" in kernel_state(it.pid, one)
                                   for one in threads), "threads that have begun")
         kept = {one: kernel_state(it.pid, one) for one in threads}
+        it.watch.poll(lambda: it.states() == {"S"}, "threads that all sleep")
         memory = it.memory()
         cycles(t, it, 5)
-        after = it.memory(memory)
-        for (start, end), data in memory.items():
-            t.expect(after[start, end] == data, f"the memory from {start:x} to {end:x} has changed")
+        it.check_memory(memory)
         t.equal("what it is made of", it.told(), before)
         t.equal("descriptors", it.descriptors(), descriptors)
         for one in threads:
@@ -198,8 +194,7 @@ for name in ("static", "musl", "musl_static", "jemalloc"):
 def vfork(t):
     with Attachee(t, "vfork") as it, Stalls() as stalls:
         # Until its child is there: then the thread cannot be stopped for three seconds.
-        it.watch.poll(lambda: "D" in {thread_state(it.pid, one) for one in
-                                      os.listdir(f"/proc/{it.pid}/task")}, "the vfork")
+        it.watch.poll(lambda: "D" in it.states(), "the vfork")
         cycles(t, it, 1)
         figures = it.finish()
         t.expect(figures["gap_us"] < (2 + 2 * stalls.longest) * 1000000,
@@ -208,11 +203,13 @@ def vfork(t):
 
 @case("attach/stopped", "a program that was stopped runs on, or cannot be attached to")
 def stopped(t):
-    with Attachee(t, "stress", "1") as it:
+    with Attachee(t, "stress", "1", env=WITHOUT_RSEQ) as it:
         os.kill(it.pid, signal.SIGSTOP)
-        it.watch.poll(lambda: state(it.pid) == "T", "the stop")
+        it.watch.poll(lambda: it.states() == {"T"}, "the stop")
+        memory = it.memory()
         cycles(t, it, 2)
-        it.watch.poll(lambda: state(it.pid) == "T", "the stop after it")
+        it.watch.poll(lambda: it.states() == {"T"}, "the stop after it")
+        it.check_memory(memory)  # else it has run
         os.kill(it.pid, signal.SIGCONT)
         it.finish()
 
