@@ -7,7 +7,7 @@ import shutil
 import signal
 
 from harness import case
-from watch import Watch
+from watch import Watch, children, kill
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -68,6 +68,74 @@ def pid1_killed(t):
     report = t.report()
     t.expect(report["allocations"] > 50, f"allocations: {report['allocations']}")
     t.equal("exit_status", report["exit_status"], None)
+
+
+def name_of(pid):
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return ""
+
+
+def find_inside(watch, name):
+    """The process of that name below the one that is watched, as it is seen from here."""
+    found = []
+
+    def look():
+        pids = [watch.process.pid]
+        for pid in pids:
+            pids += children(pid)
+        found[:] = [pid for pid in pids if name_of(pid) == name]
+        return bool(found)
+    watch.poll(look, f"{name} to run")
+    return found[0]
+
+
+def record_for_a_moment(t, command):
+    """Attaches until 20 allocations are in the file, and leaves."""
+    with Watch(t.start([*command, "-o", t.trace]), t.seconds) as watch:
+        watch.poll(lambda: watch.process.poll() is not None or
+                   t.trace.exists() and t.tool("report", t.trace, "--json").status == 0 and
+                   t.report()["allocations"] > 20, "20 allocations to be in the file")
+        if watch.process.poll() is None:
+            kill(find_inside(watch, t.tidemark.name), signal.SIGINT)
+        status = watch.process.wait(watch.left())
+        said = watch.process.stderr.read().decode()
+    if "kernel does not let us" in said:
+        t.skip("nobody may attach here")
+    t.equal(f"status of attach ({said[-300:]})", status, 0)
+    report = t.report(None, "--by", "function")
+    t.expect("forever" in {row["function"] for row in report["functions"]},
+             f"no names: {report['functions'][:3]}")
+    t.nothing_lost(report)
+
+
+@case("containers/attach_host", "a program in a container cannot be attached to from the host")
+def attach_host(t):
+    """Namespaces of its own for users, processes and mounts; the host does not see its files."""
+    t.need_root()
+    sandbox = [t.need_tool("bwrap"), "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/",
+               "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/srv"]
+    if t.bare([*sandbox, "true"]).status != 0:
+        t.skip("bubblewrap is not allowed here")
+    command = [*sandbox, "--ro-bind", t.target("contained"), "/srv/inside", "/srv/inside", "forever"]
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        pid = find_inside(watch, "inside")
+        record_for_a_moment(t, [t.tidemark, "attach", str(pid)])
+        t.expect(os.path.exists(f"/proc/{pid}"), "the program has ended")
+
+
+@case("containers/attach_first", "process 1 of a container cannot be attached to from inside")
+def attach_first(t):
+    t.need_root()
+    t.need_tool("nsenter")
+    with Watch(t.start([*namespace(t), t.target("contained"), "forever"]), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        pid = find_inside(watch, "contained")
+        enter = ["nsenter", "--target", str(pid), "--mount", "--pid"]
+        record_for_a_moment(t, [*enter, t.tidemark, "attach", "1"])
+        t.expect(os.path.exists(f"/proc/{pid}"), "the program has ended")
 
 
 @case("containers/volume", "output does not reach a volume, or cannot be copied while written")

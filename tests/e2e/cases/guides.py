@@ -7,8 +7,16 @@ import re
 import shutil
 
 from harness import case, run_program
+from watch import Watch
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+VARIABLES = """BACKTRACE_CACHE_SIZE_LEVEL_ BASE_SERVER_PORT CHOWN_OUTPUT_TO
+    CULL_TEMPORARY_ALLOCATIONS DISABLE_BY_DEFAULT DISABLE_PR_SET_VMA_ANON_NAME
+    EMIT_PARTIAL_BACKTRACES ENABLE_BROADCAST ENABLE_SERVER GATHER_MAPS GRAB_BACKTRACES_ON_FREE
+    INCLUDE_FILE LOG LOGFILE LOGFILE_ROTATE_WHEN_BIGGER_THAN OUTPUT REGISTER_SIGUSR1
+    REGISTER_SIGUSR2 TEMPORARY_ALLOCATION_LIFETIME_THRESHOLD
+    TEMPORARY_ALLOCATION_PENDING_THRESHOLD TRACK_CHILD_PROCESSES USE_PERF_EVENT_OPEN
+    USE_SHADOW_STACK WRITE_BINARIES_TO_OUTPUT ZERO_MEMORY"""
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 
 
@@ -75,6 +83,29 @@ guide("nim", tools=["nim"], prepare=[put_nim])
 guide("rust", tools=["rustc"], prepare=[put_rust])
 guide("node", tools=["node"], prepare=[put_node])
 guide("containers", tools=["unshare", "bwrap"], prepare=[put_app], sandbox=True)
+
+
+@case("guides/attach", "a command in docs/attach.md does not work", seconds=120)
+def attach(t):
+    """In one shell, as they would be typed; the program they are about runs meanwhile."""
+    commands = "".join(BLOCK.findall((ROOT / "docs/attach.md").read_text()))
+    t.need(len(commands.splitlines()) > 3, "the guide has no commands")
+    with Watch(t.start([t.target("contained"), "forever"]), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        env = t.environment({"PATH": f"{t.build}:{os.environ['PATH']}", "PAGER": "cat",
+                             "PID": str(watch.process.pid)})
+        done = run_program(["/bin/sh", "-e", "-c", commands], env, t.folder, t.seconds)
+        if "kernel does not let us" in done.err:
+            t.skip("nobody may attach here")
+        t.equal(f"status ({done.err[-300:]})", done.status, 0)
+        t.expect(watch.process.poll() is None, "the program has ended")
+
+
+@case("guides/memory_profiler_variables", "a variable of bytehound's has no word in its guide")
+def memory_profiler_variables(t):
+    text = (ROOT / "docs/from-memory-profiler.md").read_text()
+    for name in VARIABLES.split():
+        t.expect(f"MEMORY_PROFILER_{name}" in text, f"MEMORY_PROFILER_{name} is not in the guide")
 
 
 @case("guides/heaptrack_options", "an option of heaptrack's has no word in its guide")
