@@ -33,6 +33,8 @@ static int visit_slice(void *ctx, const struct trace_slice *slice)
 		for (unsigned k = 0; k < row->life_bucket_count; k++)
 			*sum += row->lives[k].count;
 	}
+	for (uint32_t i = 0; i < slice->culled_thread_count; i++)
+		*sum += slice->culled_threads[i].births;
 	return 0;
 }
 
