@@ -519,7 +519,8 @@ HOT int free_event(struct state *s, const struct trace_event *event, unsigned ki
 	unsigned code = TOKEN_FREE_UNKNOWN;
 	uint64_t block =
 		culled ? find_number(s, event->block_id) : event->block_id - s->first_block_id;
-	if (culled && event->flags & TRACE_EVENT_LASTING)
+	/* Whoever repairs a trace may have made another kind of end of it. */
+	if (culled && kind == 0 && event->flags & TRACE_EVENT_LASTING)
 		put_mark(s, CULLED_LASTING);
 	if (block < s->born_count)
 		code = free_local(s, (uint32_t)block);
