@@ -154,46 +154,44 @@ static void path_of(int fd, char path[PATH_BYTES])
 	path[at] = '\0';
 }
 
-__attribute__((noinline)) static int ask(const struct execute_request *request, const char *file,
-					 const char *session)
+__attribute__((noinline)) static int ask(const struct execute_request *request, const char *file)
 {
 	struct wire_ask ask;
+	char *const *environment = request->envp ? request->envp : agent_environment();
+	const char *session =
+		find_variable(environment, WIRE_SESSION_ENV, sizeof WIRE_SESSION_ENV - 1);
 	size_t bytes = strlen(file);
+	if (!session)
+		return -1;
 	memset(&ask, 0, sizeof ask);
 	memcpy(ask.program, file, bytes < sizeof ask.program ? bytes : sizeof ask.program - 1);
 	return rendezvous_ask(session, request->spawn ? WIRE_HELLO_SPAWN : WIRE_HELLO_EXEC, &ask);
 }
 
-static int ask_if_static(const struct execute_request *request, const char *file,
-			 const char *session)
+/* The kernel looks at the file first: what it would refuse is not read by us either. */
+static int ask_if_static(const struct execute_request *request, const char *file)
 {
-	return is_static_file(file) ? ask(request, file, session) : -1;
+	return is_static_file(file) ? ask(request, file) : -1;
 }
 
 /* Where the file is not named by its path. */
-__attribute__((noinline)) static int ask_found(const struct execute_request *request,
-					       const char *session)
+__attribute__((noinline)) static int ask_found(const struct execute_request *request)
 {
 	char path[PATH_BYTES];
 	if (!request->file)
 		path_of(request->fd, path);
 	else if (!request->file[0] || !search_path(request->file, path))
 		return -1;
-	return ask_if_static(request, path, session);
+	return ask_if_static(request, path);
 }
 
 int execute_ask(const struct execute_request *request)
 {
 	if (!agent_fixed.session[0] || agent_fixed.filtered)
 		return -1;
-	char *const *environment = request->envp ? request->envp : agent_environment();
-	const char *session =
-		find_variable(environment, WIRE_SESSION_ENV, sizeof WIRE_SESSION_ENV - 1);
-	if (!session)
-		return -1;
 	if (!request->file || (request->search && !has_slash(request->file)))
-		return ask_found(request, session);
-	return ask_if_static(request, request->file, session);
+		return ask_found(request);
+	return ask_if_static(request, request->file);
 }
 
 void execute_over(int asked)
