@@ -44,6 +44,12 @@ class Attachee:
                     found[start] = memory.read(end - start)
         return found
 
+    def mapped(self):
+        """How many mappings it has, and of how many bytes: the kernel may make one of several."""
+        lines = (self.task() / "maps").read_text().splitlines()
+        ranges = [[int(one, 16) for one in line.split()[0].split("-")] for line in lines]
+        return len(ranges), sum(end - start for start, end in ranges)
+
     def memory(self, ranges=None):
         """The bytes of all its memory, or of these ranges, by place; not what the kernel keeps there for itself."""
         found = {}

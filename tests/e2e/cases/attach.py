@@ -126,10 +126,9 @@ def same_state(t):
 def growth(t):
     with Attachee(t, "quiet") as it:
         cycles(t, it, 2)
-        maps = len((it.task() / "maps").read_text().splitlines())
-        descriptors = it.descriptors()
+        maps, descriptors = it.mapped(), it.descriptors()
         cycles(t, it, 200 if t.long else 6)
-        t.equal("mappings", len((it.task() / "maps").read_text().splitlines()), maps)
+        t.equal("mappings", it.mapped(), maps)
         t.equal("descriptors", it.descriptors(), descriptors)
         it.finish()
 
