@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "collector/preflight.h"
+#include "collector/procfs.h"
 #include "inject/enter.h"
 #include "inject/proc.h"
 
@@ -132,6 +133,16 @@ static void name_program(pid_t pid, char *ret, size_t room)
 		snprintf(ret, room, "%s", link);
 }
 
+static void fail_filtered(struct entrant *entrant)
+{
+	char why[400];
+	snprintf(why, sizeof why,
+		 "'%.80s' is statically linked, and a seccomp filter that it was started with may "
+		 "forbid what entering it takes: start it without, or link it dynamically",
+		 entrant->program);
+	fail(entrant, why);
+}
+
 /* It stands at its first instruction. */
 static void enter(struct entrant *entrant, pid_t pid)
 {
@@ -141,6 +152,11 @@ static void enter(struct entrant *entrant, pid_t pid)
 	struct preflight facts;
 	struct tm_error err = {0};
 	char path[4096];
+	/* Its maker's agent may not know, and what the filter does to our calls nobody does. */
+	if (procfs_seccomp_added(pid)) {
+		fail_filtered(entrant);
+		return;
+	}
 	name_program(pid, path, sizeof path);
 	enum preflight_verdict verdict = preflight_check(path, options.hooks, &facts, &err);
 	if (verdict != PREFLIGHT_GOOD) {
@@ -156,9 +172,9 @@ static void enter(struct entrant *entrant, pid_t pid)
 }
 
 /* False: all that there was to see has been. */
-static bool handle_stop(struct entrant *entrant, pid_t pid, int status)
+static bool handle_stop(struct entrant *entrant, pid_t pid, int stop)
 {
-	int event = status >> 16, signal = WSTOPSIG(status);
+	int event = stop >> 8, signal = stop & 0xff;
 	if (event == PTRACE_EVENT_EXEC) {
 		enter(entrant, pid);
 		ptrace(PTRACE_DETACH, pid, NULL, NULL);
@@ -178,8 +194,7 @@ static bool handle_events(struct entrant *entrant, bool *ret_any)
 {
 	const int flags = WNOHANG | __WALL | __WNOTHREAD;
 	for (;;) {
-		siginfo_t info = {0};
-		int status = 0;
+		siginfo_t info = {0}, stop = {0};
 		/* An end is left to whoever waits for the process. */
 		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | flags))
 			return errno == EINTR;
@@ -187,9 +202,12 @@ static bool handle_events(struct entrant *entrant, bool *ret_any)
 			return true;
 		*ret_any = true;
 		if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
-		    info.si_code == CLD_DUMPED || waitpid(info.si_pid, &status, flags) <= 0)
+		    info.si_code == CLD_DUMPED)
 			return false;
-		if (!handle_stop(entrant, info.si_pid, status))
+		/* Stops only: it may have been killed since. */
+		if (waitid(P_PID, (id_t)info.si_pid, &stop, WSTOPPED | flags))
+			return false;
+		if (stop.si_pid && !handle_stop(entrant, stop.si_pid, stop.si_status))
 			return false;
 	}
 }

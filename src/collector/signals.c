@@ -101,22 +101,40 @@ static void state_changed(struct session *session, int status, const struct rusa
 		session->peak_rss_bytes = peak_bytes;
 }
 
+static bool is_end(const siginfo_t *info)
+{
+	return info->si_code == CLD_EXITED || info->si_code == CLD_KILLED ||
+	       info->si_code == CLD_DUMPED;
+}
+
+/*
+ * As process 1 all orphans are ours to wait for. The kernel shows stops of those
+ * that a thread of ours traces whatever is asked for: they are for that thread,
+ * which wakes us when it is done.
+ */
+static void reap_orphans(const struct session *session)
+{
+	const int flags = WEXITED | WNOHANG | __WNOTHREAD;
+	for (;;) {
+		siginfo_t info = {0};
+		/* The first process is waited for by itself. */
+		if (waitid(P_ALL, 0, &info, flags | WNOWAIT) || !info.si_pid || !is_end(&info) ||
+		    (info.si_pid == session->launch.pid && !session->ended) ||
+		    waitid(P_PID, (id_t)info.si_pid, &info, flags))
+			return;
+	}
+}
+
 void signals_reap(struct session *session)
 {
-	/* As process 1 all orphans are ours to wait for. */
-	pid_t whom = getpid() == 1 ? -1 : session->launch.pid;
 	int status;
 	struct rusage usage;
 	/* Its stops are for the thread that enters what it executes. */
-	if (entrants_hold(&session->entrants, session->launch.pid))
-		return;
-	for (pid_t pid; !session->ended || whom == -1;) {
-		pid = wait4(whom, &status, WNOHANG | WUNTRACED | __WNOTHREAD, &usage);
-		if (pid <= 0)
-			break;
-		if (pid == session->launch.pid)
-			state_changed(session, status, &usage);
-	}
+	while (!session->ended && !entrants_hold(&session->entrants, session->launch.pid) &&
+	       wait4(session->launch.pid, &status, WNOHANG | WUNTRACED | __WNOTHREAD, &usage) > 0)
+		state_changed(session, status, &usage);
+	if (getpid() == 1)
+		reap_orphans(session);
 }
 
 /* Beside a program that is not our child: they are for us. */

@@ -51,21 +51,32 @@ int enter_seize(pid_t pid, struct tm_error *err)
 		       strerror(-code));
 }
 
-bool enter_wait(pid_t pid)
+/* Its next stop: signal | event << 8. An end (-ESRCH) is left to whoever waits for the program. */
+static int await_stop(pid_t pid, int *ret_stop)
 {
 	for (;;) {
-		siginfo_t info = {0};
-		int status = 0;
-		/* An end is left to whoever waits for the program. */
+		siginfo_t info = {0}, stop = {0};
 		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL)) {
 			if (errno == EINTR)
 				continue;
-			return false;
+			return -errno;
 		}
 		if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
-		    info.si_code == CLD_DUMPED || waitpid(pid, &status, __WALL) != pid)
-			return false;
-		int event = status >> 16, signal = WSTOPSIG(status);
+		    info.si_code == CLD_DUMPED)
+			return -ESRCH;
+		/* Stops only: it may have been killed since. */
+		if (!waitid(P_PID, (id_t)pid, &stop, WSTOPPED | WNOHANG | __WALL) && stop.si_pid) {
+			*ret_stop = stop.si_status;
+			return 0;
+		}
+	}
+}
+
+bool enter_wait(pid_t pid)
+{
+	int stop;
+	while (!await_stop(pid, &stop)) {
+		int event = stop >> 8, signal = stop & 0xff;
 		if (event == PTRACE_EVENT_EXEC)
 			return true;
 		if (event == PTRACE_EVENT_STOP && signal != SIGTRAP)
@@ -73,6 +84,7 @@ bool enter_wait(pid_t pid)
 		else
 			ptrace(PTRACE_CONT, pid, NULL, (void *)(long)(event ? 0 : signal));
 	}
+	return false;
 }
 
 void enter_leave(pid_t pid)
@@ -100,16 +112,13 @@ static int step(struct entering *e, struct user_regs_struct *registers)
 	pid_t pid = e->options->pid;
 	uint64_t from = registers->rip;
 	for (int i = 0; i < STEPS_MAX; i++) {
-		int status = 0;
+		int stop;
 		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL))
 			return -errno;
-		while (waitpid(pid, &status, __WALL) != pid)
-			if (errno != EINTR)
-				return -errno;
-		if (!WIFSTOPPED(status))
-			return -ESRCH;
-		if (WSTOPSIG(status) == SIGSTOP && !(status >> 16))
-			e->stopped = true;
+		int error = await_stop(pid, &stop);
+		if (error)
+			return error;
+		e->stopped |= stop == SIGSTOP;
 		if (ptrace(PTRACE_GETREGS, pid, NULL, registers))
 			return -errno;
 		if (registers->rip != from)
@@ -170,18 +179,25 @@ static int remote_execute(struct entering *e, uint64_t address, uint64_t bytes)
 static int finish_exec(struct entering *e)
 {
 	pid_t pid = e->options->pid;
-	int status = 0;
+	int stop;
 	do {
 		if (ptrace(PTRACE_SYSCALL, pid, NULL, NULL))
 			return -errno;
-		while (waitpid(pid, &status, __WALL) != pid)
-			if (errno != EINTR)
-				return -errno;
-		if (!WIFSTOPPED(status))
-			return -ESRCH;
-		e->stopped |= WSTOPSIG(status) == SIGSTOP && !(status >> 16);
-	} while (WSTOPSIG(status) != SIGTRAP);
+		int error = await_stop(pid, &stop);
+		if (error)
+			return error;
+		e->stopped |= stop == SIGSTOP;
+	} while ((stop & 0xff) != SIGTRAP);
 	return ptrace(PTRACE_GETREGS, pid, NULL, &e->registers) ? -errno : 0;
+}
+
+/* What was sent to it meanwhile is its own again. */
+static void restore_signals(const struct entering *e)
+{
+	pid_t pid = e->options->pid;
+	ptrace(PTRACE_SETSIGMASK, pid, (void *)(long)KERNEL_MASK_BYTES, &e->mask);
+	if (e->stopped)
+		kill(pid, SIGSTOP);
 }
 
 static int begin(struct entering *e, struct tm_error *err)
@@ -201,7 +217,10 @@ static int begin(struct entering *e, struct tm_error *err)
 		error = read_memory(e, e->registers.rip, e->code, sizeof e->code);
 	if (!error)
 		error = write_memory(e, e->registers.rip, call, sizeof call);
-	return error ? tm_fail(err, error, "cannot enter the program: %s", strerror(-error)) : 0;
+	if (!error)
+		return 0;
+	restore_signals(e);
+	return tm_fail(err, error, "cannot enter the program: %s", strerror(-error));
 }
 
 /* The program goes on as if nothing had been. */
@@ -211,9 +230,7 @@ static void end(struct entering *e)
 	if (write_memory(e, e->registers.rip, e->code, sizeof e->code))
 		kill(pid, SIGKILL); /* its first instruction is not its own any more */
 	ptrace(PTRACE_SETREGS, pid, NULL, &e->registers);
-	ptrace(PTRACE_SETSIGMASK, pid, (void *)(long)KERNEL_MASK_BYTES, &e->mask);
-	if (e->stopped)
-		kill(pid, SIGSTOP);
+	restore_signals(e);
 }
 
 static int find_functions(struct entering *e, struct proc_maps *maps, struct tm_error *err)

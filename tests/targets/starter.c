@@ -3,7 +3,7 @@
  * Starts another program and ends as it did:
  *   starter HOW PROGRAM ARGUMENT...
  * HOW: exec execvp fexecve fork vfork spawn spawnp thread; execfail tries something that cannot be
- * executed first.
+ * executed first; orphan starts it in a child of process 1, and ends with 0 after it.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -51,6 +51,29 @@ static void fail(char **argv)
 	free(large);
 }
 
+static int orphan(char **argv)
+{
+	int ends[2];
+	char byte;
+	pid_t self = getpid();
+	if (pipe(ends))
+		return 125;
+	pid_t pid = fork();
+	if (!pid) {
+		if (!fork()) {
+			close(ends[0]);
+			while (getppid() != 1)
+				usleep(100);
+			execv(argv[0], argv);
+		}
+		_exit(0);
+	}
+	close(ends[1]);
+	if (pid < 0 || self == 1 || waitpid(pid, NULL, 0) != pid)
+		return 126;
+	return read(ends[0], &byte, 1) ? 127 : 0; /* until nobody has the other end */
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -67,6 +90,8 @@ int main(int argc, char **argv)
 		fexecve(open(argv[0], O_RDONLY), argv, environ);
 	if (!strcmp(how, "spawn") || !strcmp(how, "spawnp"))
 		return spawn(argv, how[5] == 'p');
+	if (!strcmp(how, "orphan"))
+		return orphan(argv);
 	if (!strcmp(how, "thread")) {
 		pthread_t thread;
 		if (!pthread_create(&thread, NULL, execute, argv))

@@ -54,6 +54,18 @@ def pid1_orphans(t):
     t.nothing_lost(t.report())
 
 
+@case("containers/pid1_static_orphan", "an orphan that executes a static program stands still for ever")
+def pid1_static_orphan(t):
+    """Process 1 waits for orphans, and a thread of its traces them: neither takes the other's news."""
+    command = [*namespace(t), t.tidemark, "run", "--children", "-f", "-o",
+               t.folder / "%p.tide", "--", t.target("starter"), "orphan", t.target("simple_static"),
+               "3"]
+    for _ in range(3):
+        t.equal("status", t.bare(command).status, 0)
+    programs = [t.report(path)["program"] for path in t.folder.glob("*.tide")]
+    t.expect(str(t.target("simple_static")) in programs, f"recorded: {programs}")
+
+
 @case("containers/pid1_killed", "killing a container loses its recording")
 def pid1_killed(t):
     """The whole namespace dies at once, Tidemark included: what is older than 100 ms is there."""
