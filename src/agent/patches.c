@@ -10,7 +10,12 @@
 #include "agent/sys.h"
 #include "wire/site.h"
 
-enum { UNHOOKED_WORDS = 18, SYS_NR_LSEEK_ = 8, SEEK_TO_END = 2 };
+enum {
+	UNHOOKED_WORDS = 18,
+	SYS_NR_LSEEK_ = 8,
+	SEEK_TO_END = 2,
+	ASKING_NS_MAX = 1000 * 1000 * 1000,
+};
 
 /* What has been read of the block, which is not ours: copied, then checked. */
 struct block {
@@ -164,11 +169,28 @@ static bool apply_late(struct block *block)
 	return true;
 }
 
+/*
+ * The descriptor of what to patch, or -1. A recorder that is stopped, or a machine with too much to
+ * do, must not make a program slow that loads many libraries: from some time on nobody is asked.
+ */
+static int ask(void)
+{
+	static _Atomic uint64_t asked_ns;
+	if (atomic_load_explicit(&asked_ns, memory_order_relaxed) >= ASKING_NS_MAX)
+		return -1;
+	uint64_t start_ns = sys_steady_ns();
+	int fd = rendezvous_call(agent_fixed.session, WIRE_HELLO_LOADED);
+	uint64_t took_ns = sys_steady_ns() - start_ns;
+	uint64_t before_ns = atomic_fetch_add_explicit(&asked_ns, took_ns, memory_order_relaxed);
+	if (before_ns < ASKING_NS_MAX && before_ns + took_ns >= ASKING_NS_MAX)
+		tell("libraries that are loaded later",
+		     "asking the recorder for each has taken too long");
+	return fd;
+}
+
 void patches_late(void)
 {
-	int fd = agent_fixed.injected || !agent_fixed.session[0]
-			 ? -1
-			 : rendezvous_call(agent_fixed.session, WIRE_HELLO_LOADED);
+	int fd = agent_fixed.injected || !agent_fixed.session[0] ? -1 : ask();
 	if (fd < 0)
 		return;
 	long bytes = sys_call3(SYS_NR_LSEEK_, fd, 0, SEEK_TO_END);

@@ -18,6 +18,7 @@ enum {
 	MSG_CMSG_CLOEXEC_FLAG = 0x40000000,
 	RIGHTS = 1,
 	TIMEOUT_S = 5,
+	LOADED_TIMEOUT_S = 1,  /* of what the program may do a thousand times */
 	STEADY_CLOCK = 1,      /* CLOCK_MONOTONIC */
 	ERROR_INTERRUPTED = 4, /* EINTR */
 };
@@ -67,7 +68,7 @@ static bool interrupted(long result, int64_t end)
 	return result == -ERROR_INTERRUPTED && now_seconds() < end;
 }
 
-static int connect_to(const char *name, size_t name_bytes)
+static int connect_to(const char *name, size_t name_bytes, uint32_t kind)
 {
 	struct socket_name address = {.family = UNIX_FAMILY};
 	if (name_bytes + 1 > sizeof address.path)
@@ -76,7 +77,8 @@ static int connect_to(const char *name, size_t name_bytes)
 	int fd = sys_socket(UNIX_FAMILY, STREAM_CLOEXEC, 0);
 	if (fd < 0)
 		return fd;
-	const struct sys_timespec timeout = {TIMEOUT_S, 0};
+	const struct sys_timespec timeout = {
+		kind == WIRE_HELLO_LOADED ? LOADED_TIMEOUT_S : TIMEOUT_S, 0};
 	sys_call6(SYS_NR_SETSOCKOPT, fd, SOL_SOCKET, SO_RCVTIMEO_OLD, (long)&timeout,
 		  sizeof timeout, 0);
 	sys_call6(SYS_NR_SETSOCKOPT, fd, SOL_SOCKET, SO_SNDTIMEO_OLD, (long)&timeout,
@@ -203,7 +205,7 @@ static int greet(const char *session, uint32_t kind)
 	size_t bytes = strlen(session);
 	if (bytes <= TOKEN_BYTES + 1 || session[bytes - TOKEN_BYTES - 1] != ':')
 		return -1;
-	int fd = connect_to(session, bytes - TOKEN_BYTES - 1);
+	int fd = connect_to(session, bytes - TOKEN_BYTES - 1, kind);
 	if (fd < 0 || say_hello(fd, session + bytes - TOKEN_BYTES, kind))
 		return fd;
 	sys_close(fd);

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import struct
 import sys
@@ -62,6 +63,32 @@ def collector_stopped(t):
     t.expect(report["lost_events"] > 0, "events were lost and none is counted")
     t.equal("end", report["end"], "agent_off")
     t.expect(report["note"], "no sentence says that recording stopped early")
+
+
+LOADS = """import ctypes, sys
+print("ready", flush=True)
+sys.stdin.read(1)
+for number in range(40):
+    ctypes.CDLL(f"{sys.argv[1]}/{number}.so")
+print("done", flush=True)
+"""
+
+
+@case("collector/stopped_loads", "each library waits for a tidemark that is stopped", 90)
+def collector_stopped_loads(t):
+    """The agent asks about each library that is loaded, but not when it takes long."""
+    for number in range(40):
+        shutil.copy(t.target("plug_late_own.so"), t.folder / f"{number}.so")
+    python = next(one for one in ("/usr/bin/python3", sys.executable) if os.path.exists(one))
+    command = [t.tidemark, "run", "-o", t.trace, "--", python, "-c", LOADS, t.folder]
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        os.kill(watch.process.pid, signal.SIGSTOP)
+        watch.send(b"x")
+        watch.wait_for("done\n")
+        os.kill(watch.process.pid, signal.SIGCONT)
+        t.equal("exit status", watch.ended(), 0)
+    t.expect("taken too long" in t.tool("info", t.trace).out, "the trace does not say so")
 
 
 @case("collector/stopped_idle", "a short stop of tidemark loses events")
