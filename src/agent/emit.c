@@ -20,11 +20,19 @@ enum {
 	SPINS_WITHOUT_CALLS = 2 * 1000 * 1000, /* some milliseconds */
 };
 
+uint64_t agent_steady_ns(void)
+{
+	enum { CLOCK = 1, NS_PER_S = 1000 * 1000 * 1000 }; /* CLOCK_MONOTONIC */
+	struct sys_timespec now = {0, 0};
+	sys_clock_gettime(CLOCK, &now);
+	return (uint64_t)now.seconds * NS_PER_S + (uint64_t)now.nanoseconds;
+}
+
 uint64_t emit_stamp_slow(void)
 {
 	if (atomic_load_explicit(&agent.slow_clock, memory_order_relaxed) == AGENT_CLOCK_NS &&
 	    agent_may_call())
-		return sys_steady_ns();
+		return agent_steady_ns();
 	return atomic_fetch_add_explicit(&agent.frozen_stamp, 1, memory_order_relaxed);
 }
 
@@ -33,7 +41,7 @@ void emit_freeze_clock(void)
 	bool ns = agent.map.options & WIRE_OPT_CLOCK_NS;
 	if (!agent_records() || atomic_load(&agent.frozen_stamp))
 		return;
-	atomic_store(&agent.frozen_stamp, ns ? sys_steady_ns() : read_tsc());
+	atomic_store(&agent.frozen_stamp, ns ? agent_steady_ns() : read_tsc());
 	if (!ns)
 		atomic_store(&agent.slow_clock, AGENT_CLOCK_FROZEN);
 }
@@ -94,7 +102,7 @@ static void count_waiter(struct lane *lane, bool waits)
 AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 {
 	struct wire_control *control = agent.map.control;
-	uint64_t began = sys_steady_ns(), last_look = began, without_progress = 0;
+	uint64_t began = agent_steady_ns(), last_look = began, without_progress = 0;
 	uint64_t progress = atomic_load(&control->progress);
 	const struct sys_timespec step_length = {0, WAIT_STEP_NS};
 	uint32_t chunk = WIRE_NONE;
@@ -106,7 +114,7 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 			break;
 		wake_collector(control);
 		sys_futex(&control->pool_seq, FUTEX_WAIT, seq, &step_length, NULL, 0);
-		uint64_t now = sys_steady_ns(), progress_now = atomic_load(&control->progress);
+		uint64_t now = agent_steady_ns(), progress_now = atomic_load(&control->progress);
 		/* Longer: we were stopped, and with us perhaps the collector (a frozen container).
 		 */
 		uint64_t step =
@@ -120,7 +128,7 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 			agent_switch_off(WIRE_OFF_COLLECTOR_STUCK);
 	}
 	count_waiter(lane, false);
-	atomic_fetch_add_explicit(&lane->stream->waited_ns, sys_steady_ns() - began,
+	atomic_fetch_add_explicit(&lane->stream->waited_ns, agent_steady_ns() - began,
 				  memory_order_relaxed);
 	return chunk;
 }

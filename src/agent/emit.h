@@ -14,6 +14,9 @@ enum { EMIT_WORDS = 4 }; /* what an ordinary event may need */
  * too. */
 uint64_t emit_stamp_slow(void);
 
+/* The kernel's clock. Only where calls may be made. */
+uint64_t agent_steady_ns(void);
+
 /* From now on no clock: events keep their order, time stands still. Call while it can still be
  * read. */
 void emit_freeze_clock(void);

@@ -178,9 +178,9 @@ static int ask(void)
 	static _Atomic uint64_t asked_ns;
 	if (atomic_load_explicit(&asked_ns, memory_order_relaxed) >= ASKING_NS_MAX)
 		return -1;
-	uint64_t start_ns = sys_steady_ns();
+	uint64_t start_ns = agent_steady_ns();
 	int fd = rendezvous_call(agent_fixed.session, WIRE_HELLO_LOADED);
-	uint64_t took_ns = sys_steady_ns() - start_ns;
+	uint64_t took_ns = agent_steady_ns() - start_ns;
 	uint64_t before_ns = atomic_fetch_add_explicit(&asked_ns, took_ns, memory_order_relaxed);
 	if (before_ns < ASKING_NS_MAX && before_ns + took_ns >= ASKING_NS_MAX)
 		tell("libraries that are loaded later",

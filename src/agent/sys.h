@@ -190,14 +190,6 @@ static inline int sys_clock_gettime(int clock, struct sys_timespec *ret)
 	return (int)sys_call3(SYS_NR_CLOCK_GETTIME, clock, (long)ret, 0);
 }
 
-static inline uint64_t sys_steady_ns(void)
-{
-	enum { STEADY = 1 /* CLOCK_MONOTONIC */ };
-	struct sys_timespec now = {0, 0};
-	sys_clock_gettime(STEADY, &now);
-	return (uint64_t)now.seconds * 1000000000u + (uint64_t)now.nanoseconds;
-}
-
 static inline int sys_nanosleep(const struct sys_timespec *length, struct sys_timespec *ret_rest)
 {
 	return (int)sys_call3(SYS_NR_NANOSLEEP, (long)length, (long)ret_rest, 0);
