@@ -273,14 +273,15 @@ void feed_sample(struct feed *feed, const struct trace_sample *sample)
 /* The journal's events do not have what was culled: the open slice does. */
 static void tick_culled(struct feed *feed)
 {
-	struct trace_slice open;
+	struct trace_slice open = {0};
 	cull_tick(feed->cull, feed->writer, clock_steady_ns() - feed->clock.origin_ns);
-	bool is_new = feed->events != feed->looked_events &&
-		      !model_slice_look(feed->model, &open, NULL) && open.event_count;
-	if (is_new)
+	if (feed->events != feed->looked_events || trace_writer_renews(feed->writer)) {
+		if (model_slice_look(feed->model, &open, NULL))
+			return; /* the journal stays as it is until there is memory */
 		cull_describe(feed->cull, &open);
-	trace_writer_tick_slice(feed->writer, is_new ? &open : NULL);
-	feed->looked_events = feed->events;
+		feed->looked_events = feed->events;
+	}
+	trace_writer_tick_slice(feed->writer, open.event_count ? &open : NULL);
 }
 
 void feed_tick(struct feed *feed)

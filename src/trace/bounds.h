@@ -38,3 +38,5 @@ void trace_writer_flush(struct trace_writer *w);
  * its events to the writer: whoever reads the file before its end takes it as the last slice.
  */
 int trace_writer_tick_slice(struct trace_writer *w, const struct trace_slice *open);
+/* The next tick begins the journal anew: it needs the open slice, even if nothing is new in it. */
+bool trace_writer_renews(const struct trace_writer *w);

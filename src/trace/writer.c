@@ -400,8 +400,8 @@ static void journal_forget(struct trace_writer *w)
 	w->journal_bytes = 0;
 }
 
-/* Later ones of the same number count: readers know. */
-static void journal_slice(struct trace_writer *w, struct sink_batch *batch,
+/* Later ones of the same number count: readers know. False: it is not in the batch. */
+static bool journal_slice(struct trace_writer *w, struct sink_batch *batch,
 			  const struct trace_slice *slice)
 {
 	struct sink_part *part = sink_batch_add(batch, FORMAT_SLICE, w->section);
@@ -412,9 +412,10 @@ static void journal_slice(struct trace_writer *w, struct sink_batch *batch,
 	slices_put(&part->raw, slice);
 	w->journal_bytes += part->raw.used;
 	if (!part->raw.failed)
-		return;
+		return true;
 	bytes_done(&part->raw);
 	batch->count--;
+	return false;
 }
 
 int trace_writer_tick(struct trace_writer *w)
@@ -440,13 +441,12 @@ int trace_writer_tick_slice(struct trace_writer *w, const struct trace_slice *op
 		journal_stream(w, batch, &w->streams[i]);
 	journal_columns(w, batch);
 	journal_stream(w, batch, &w->refs);
-	if (open)
-		journal_slice(w, batch, open);
+	bool whole = !open || journal_slice(w, batch, open);
 	if (batch->count == 0) {
 		sink_batch_free(batch);
 		return writer_error(w);
 	}
-	w->journal_stale = false;
+	w->journal_stale = !whole;
 	int rc = sink_put(w->sink, batch);
 	if (rc == -EAGAIN) {
 		/* Sealed blocks wait for the disk: what this tick had goes with the next. */
@@ -454,6 +454,11 @@ int trace_writer_tick_slice(struct trace_writer *w, const struct trace_slice *op
 		return writer_error(w);
 	}
 	return rc;
+}
+
+bool trace_writer_renews(const struct trace_writer *w)
+{
+	return w->journal_stale;
 }
 
 int trace_writer_sync(struct trace_writer *w)

@@ -2,6 +2,7 @@
 #include "query_recording.h"
 
 #include "harness/tap.h"
+#include "written_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +15,7 @@ uint64_t recording_random(struct recording *rec, uint64_t below)
 
 static void write_tables(struct recording *rec)
 {
-	struct trace_meta meta = {.tool_version = "0",
-				  .program = "/bin/x",
-				  .command = "x",
-				  .host = "h",
-				  .mode = "exact",
-				  .source = "run",
-				  .clock = "tsc",
-				  .page_bytes = 4096,
-				  .addresses = true};
+	struct trace_meta meta = written_meta();
 	REQUIRE(trace_writer_begin(rec->writer, &meta) == 0);
 	for (uint32_t i = 1; i < QREF_STACKS; i++) {
 		struct trace_stack stack = {.parent_id = qref_parent_of(i), .pc = 0x1000 + i};

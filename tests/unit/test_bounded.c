@@ -7,18 +7,15 @@
 #include "model/query.h"
 #include "model/repair.h"
 #include "model/trim.h"
-#include "model/verify.h"
 #include "model_reference.h"
 #include "trace/trace.h"
-#include "trace/verify.h"
+#include "written_trace.h"
 
 #include "base/memory.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SEEDS = 12, EVENTS = 12000, ASKS = 60 };
@@ -41,25 +38,9 @@ struct pair {
 
 static void begin(struct side *side, const struct trace_writer_options *options)
 {
-	struct trace_meta meta = {.tool_version = "0",
-				  .program = "/bin/x",
-				  .command = "x",
-				  .host = "h",
-				  .mode = "exact",
-				  .source = "run",
-				  .clock = "tsc",
-				  .page_bytes = 4096,
-				  .addresses = true};
-	snprintf(side->path, sizeof side->path, "/tmp/tidemark-test-bounded-XXXXXX");
-	int fd = mkstemp(side->path);
-	REQUIRE(fd >= 0);
-	REQUIRE(trace_writer_open(fd, options, &side->writer, NULL) == 0);
+	struct trace_meta meta = written_meta();
+	written_begin(side->path, options, &meta, &side->writer);
 	REQUIRE(model_new(NULL, &side->model, NULL) == 0);
-	REQUIRE(trace_writer_begin(side->writer, &meta) == 0);
-	for (uint32_t i = 1; i < REF_STACKS; i++) {
-		struct trace_stack stack = {.parent_id = i / 2, .pc = 0x1000 + i};
-		REQUIRE(trace_writer_stacks(side->writer, &stack, 1) == 0);
-	}
 }
 
 static void add(struct side *side, const struct trace_event *events, size_t count)
@@ -109,20 +90,8 @@ static void run(struct pair *pair, uint64_t events)
 static void finish(struct side *side)
 {
 	cut(side);
-	struct trace_end end = {.cause = TRACE_END_EXIT};
-	REQUIRE(trace_writer_end(side->writer, &end) == 0);
-	REQUIRE(trace_writer_close(side->writer, NULL) == 0);
+	written_close(side->writer);
 	side->writer = NULL;
-}
-
-static void open_side(struct side *side)
-{
-	struct tm_error err = {0};
-	if (!CHECK(trace_reader_open(side->path, &side->reader, &err) == 0) ||
-	    !CHECK(query_open(side->reader, NULL, &side->section, &err) == 0)) {
-		tap_note("%s", err.text);
-		tap_stop();
-	}
 }
 
 static void close_side(struct side *side)
@@ -300,32 +269,10 @@ static void same_answers(struct pair *pair, uint64_t since_ns)
 		 (int)(since_ns / 1000000), (int)(last_ns / 1000000));
 }
 
-static int found(void *ctx, const struct trace_problem *problem)
-{
-	(void)ctx;
-	CHECK_STR(problem->text, "nothing");
-	return 0;
-}
-
-static void is_sound(struct side *side)
-{
-	struct trace_check check = {.problem = found};
-	struct model_verified verified;
-	struct tm_error err = {0};
-	CHECK(trace_verify(side->reader, &check, &err) == 0);
-	CHECK(model_verify(side->reader, 0, &check, &verified, &err) == 0);
-}
-
-static uint64_t bytes_of(const char *path)
-{
-	struct stat facts;
-	return stat(path, &facts) ? 0 : (uint64_t)facts.st_size;
-}
-
 static void compare(struct pair *pair)
 {
-	open_side(&pair->whole);
-	open_side(&pair->bounded);
+	written_open(pair->whole.path, &pair->whole.reader, &pair->whole.section);
+	written_open(pair->bounded.path, &pair->bounded.reader, &pair->bounded.section);
 	const struct trace_end *end;
 	REQUIRE(!trace_reader_end(pair->bounded.reader, &end, NULL));
 	CHECK(end->folded_events > 0);
@@ -343,11 +290,12 @@ static void with_bounds(const struct trace_writer_options *bounds)
 		run(&pair, EVENTS);
 		finish(&pair.whole);
 		finish(&pair.bounded);
-		tap_note("seed %d: %d bytes, %d whole", (int)seed, (int)bytes_of(pair.bounded.path),
-			 (int)bytes_of(pair.whole.path));
-		CHECK(bytes_of(pair.bounded.path) < bytes_of(pair.whole.path));
+		tap_note("seed %d: %d bytes, %d whole", (int)seed,
+			 (int)written_bytes(pair.bounded.path),
+			 (int)written_bytes(pair.whole.path));
+		CHECK(written_bytes(pair.bounded.path) < written_bytes(pair.whole.path));
 		compare(&pair);
-		is_sound(&pair.bounded);
+		written_is_sound(pair.bounded.reader);
 		done(&pair);
 	}
 }
@@ -364,18 +312,6 @@ static void by_size(void)
 
 /* ---- a file without its end ---- */
 
-static void copy_file(const char *from, const char *to)
-{
-	static char data[1 << 20];
-	int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_TRUNC);
-	ssize_t got;
-	REQUIRE(in >= 0 && out >= 0);
-	while ((got = read(in, data, sizeof data)) > 0)
-		REQUIRE(write(out, data, (size_t)got) == got);
-	close(in);
-	close(out);
-}
-
 /* What a reader finds when the writer is killed: all that was recorded. */
 static void unfinished(void)
 {
@@ -383,20 +319,14 @@ static void unfinished(void)
 	struct pair pair;
 	start(&pair, 3, &bounds);
 	for (int i = 0; i < 20; i++) {
-		char copy[] = "/tmp/tidemark-test-bounded-XXXXXX";
-		int fd = mkstemp(copy);
 		struct model *model;
 		struct model_totals totals;
 		struct trace_reader *reader;
 		struct tm_error err = {0};
-		REQUIRE(fd >= 0);
-		close(fd);
 		run(&pair, EVENTS / 20);
 		REQUIRE(trace_writer_tick(pair.bounded.writer) == 0);
-
 		trace_writer_flush(pair.bounded.writer);
-		copy_file(pair.bounded.path, copy);
-		REQUIRE(!trace_reader_open(copy, &reader, &err));
+		written_open_copy(pair.bounded.path, &reader);
 		if (!CHECK(!model_load(reader, &model, &err))) {
 			tap_note("%s", err.text);
 			tap_stop();
@@ -407,7 +337,6 @@ static void unfinished(void)
 		CHECK_EQ_U64(totals.peak_bytes, pair.ref->peak_bytes);
 		model_free(model);
 		trace_reader_close(reader);
-		unlink(copy);
 	}
 	finish(&pair.whole);
 	finish(&pair.bounded);

@@ -7,19 +7,16 @@
 #include "harness/tap.h"
 #include "model/query.h"
 #include "model/repair.h"
-#include "model/verify.h"
 #include "model_reference.h"
 #include "trace/trace.h"
-#include "trace/verify.h"
+#include "written_trace.h"
 
 #include "base/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SEEDS = 8, EVENTS = 8000, ASKS = 40 };
@@ -45,28 +42,12 @@ static void begin(struct side *side, uint64_t cull_ns, uint64_t retain_bytes)
 {
 	const struct trace_writer_options options = {.addresses = true,
 						     .retain_bytes = retain_bytes};
-	struct trace_meta meta = {.tool_version = "0",
-				  .program = "/bin/x",
-				  .command = "x",
-				  .host = "h",
-				  .mode = "exact",
-				  .source = "run",
-				  .clock = "tsc",
-				  .page_bytes = 4096,
-				  .cull_ns = cull_ns,
-				  .addresses = true};
-	snprintf(side->path, sizeof side->path, "/tmp/tidemark-test-cull-XXXXXX");
-	int fd = mkstemp(side->path);
-	REQUIRE(fd >= 0);
-	REQUIRE(trace_writer_open(fd, &options, &side->writer, NULL) == 0);
+	struct trace_meta meta = written_meta();
+	meta.cull_ns = cull_ns;
+	written_begin(side->path, &options, &meta, &side->writer);
 	REQUIRE(model_new(NULL, &side->model, NULL) == 0);
 	if (cull_ns)
 		REQUIRE((side->cull = cull_new(cull_ns)) != NULL);
-	REQUIRE(trace_writer_begin(side->writer, &meta) == 0);
-	for (uint32_t i = 1; i < REF_STACKS; i++) {
-		struct trace_stack stack = {.parent_id = i / 2, .pc = 0x1000 + i};
-		REQUIRE(trace_writer_stacks(side->writer, &stack, 1) == 0);
-	}
 }
 
 static void add(struct side *side, const struct trace_event *events, size_t count)
@@ -120,20 +101,13 @@ static void run(struct pair *pair, uint64_t events, uint64_t slice_batches)
 static void finish(struct side *side)
 {
 	cut(side);
-	struct trace_end end = {.cause = TRACE_END_EXIT};
-	REQUIRE(trace_writer_end(side->writer, &end) == 0);
-	REQUIRE(trace_writer_close(side->writer, NULL) == 0);
+	written_close(side->writer);
 	side->writer = NULL;
 }
 
 static void open_side(struct side *side)
 {
-	struct tm_error err = {0};
-	if (!CHECK(trace_reader_open(side->path, &side->reader, &err) == 0) ||
-	    !CHECK(query_open(side->reader, NULL, &side->section, &err) == 0)) {
-		tap_note("%s", err.text);
-		tap_stop();
-	}
+	written_open(side->path, &side->reader, &side->section);
 	CHECK(!query_rebuilt(side->section));
 }
 
@@ -391,28 +365,6 @@ static void same_filtered(const struct pair *pair)
 	filter_free(filter);
 }
 
-static int found(void *ctx, const struct trace_problem *problem)
-{
-	(void)ctx;
-	CHECK_STR(problem->text, "nothing");
-	return 0;
-}
-
-static void is_sound(struct trace_reader *reader)
-{
-	struct trace_check check = {.problem = found};
-	struct model_verified verified;
-	struct tm_error err = {0};
-	CHECK(trace_verify(reader, &check, &err) == 0);
-	CHECK(model_verify(reader, 0, &check, &verified, &err) == 0);
-}
-
-static uint64_t bytes_of(const char *path)
-{
-	struct stat facts;
-	return stat(path, &facts) ? 0 : (uint64_t)facts.st_size;
-}
-
 static void compare(struct pair *pair, bool folded)
 {
 	const struct trace_end *end;
@@ -427,8 +379,8 @@ static void compare(struct pair *pair, bool folded)
 	if (!folded)
 		same_ranges(pair);
 	tap_note("%d of %d events culled, %d bytes, %d whole", (int)end->culled_events,
-		 (int)pair->events, (int)bytes_of(pair->culled.path),
-		 (int)bytes_of(pair->whole.path));
+		 (int)pair->events, (int)written_bytes(pair->culled.path),
+		 (int)written_bytes(pair->whole.path));
 }
 
 static void figures_stay(void)
@@ -443,7 +395,7 @@ static void figures_stay(void)
 		compare(&pair, false);
 		same_blocks(&pair);
 		same_filtered(&pair);
-		is_sound(pair.culled.reader);
+		written_is_sound(pair.culled.reader);
 		done(&pair);
 	}
 }
@@ -460,23 +412,11 @@ static void also_folded(void)
 	const struct trace_end *end;
 	REQUIRE(!trace_reader_end(pair.culled.reader, &end, NULL));
 	CHECK(end->folded_events > 0);
-	is_sound(pair.culled.reader);
+	written_is_sound(pair.culled.reader);
 	done(&pair);
 }
 
 /* ---- a file without its end ---- */
-
-static void copy_file(const char *from, const char *to)
-{
-	static char data[1 << 20];
-	int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_TRUNC);
-	ssize_t got;
-	REQUIRE(in >= 0 && out >= 0);
-	while ((got = read(in, data, sizeof data)) > 0)
-		REQUIRE(write(out, data, (size_t)got) == got);
-	close(in);
-	close(out);
-}
 
 /* What a reader finds when the writer is killed: all figures up to the last tick. */
 static void unfinished(void)
@@ -484,27 +424,21 @@ static void unfinished(void)
 	struct pair pair;
 	start(&pair, 3, 200000, 0);
 	for (int i = 0; i < 20; i++) {
-		char copy[] = "/tmp/tidemark-test-cull-XXXXXX";
-		int fd = mkstemp(copy);
 		struct trace_slice open;
 		struct trace_reader *reader;
 		struct query_section *section;
 		struct tm_error err = {0};
-		REQUIRE(fd >= 0);
-		close(fd);
 		run(&pair, EVENTS / 20, 6);
 		REQUIRE(!model_slice_look(pair.culled.model, &open, NULL));
 		cull_describe(pair.culled.cull, &open);
 		REQUIRE(!trace_writer_tick_slice(pair.culled.writer, &open));
 		trace_writer_flush(pair.culled.writer);
-		copy_file(pair.culled.path, copy);
-		REQUIRE(!trace_reader_open(copy, &reader, &err));
+		written_open_copy(pair.culled.path, &reader);
 		same_totals(&pair, reader);
 		CHECK(!query_open(reader, NULL, &section, &err));
 		CHECK(!query_rebuilt(section));
 		query_close(section);
 		trace_reader_close(reader);
-		unlink(copy);
 	}
 	finish(&pair.whole);
 	finish(&pair.culled);
@@ -543,7 +477,7 @@ static void repaired(void)
 	REQUIRE(!trace_reader_end(reader, &after, NULL));
 	CHECK_EQ_U64(after->culled_events, before->culled_events);
 	CHECK_EQ_U64(after->events_not_stored, before->events_not_stored);
-	is_sound(reader);
+	written_is_sound(reader);
 	trace_reader_close(reader);
 	unlink(path);
 	done(&pair);

@@ -6,6 +6,7 @@
 #include "model/model.h"
 #include "model_reference.h"
 #include "trace/trace.h"
+#include "written_trace.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,17 +38,8 @@ static void open_recording(struct recording *rec, uint64_t seed)
 	struct trace_writer_options options = {.addresses = seed % 2};
 	struct tm_error err;
 	REQUIRE(trace_writer_open(rec->fd, &options, &rec->w, &err) == 0);
-	struct trace_meta meta = {
-		.tool_version = "0",
-		.program = "/bin/x",
-		.command = "x",
-		.host = "h",
-		.mode = "exact",
-		.source = "run",
-		.clock = "tsc",
-		.page_bytes = 4096,
-		.addresses = seed % 2,
-	};
+	struct trace_meta meta = written_meta();
+	meta.addresses = seed % 2;
 	REQUIRE(trace_writer_begin(rec->w, &meta) == 0);
 	struct trace_stack stacks[REF_STACKS];
 	for (uint32_t i = 0; i < REF_STACKS; i++)
