@@ -344,6 +344,46 @@ static void put_rss(const struct view_rss *rss, struct out *out)
 	}
 }
 
+/* What is in the figures, but cannot be asked for one by one. */
+static void put_not_stored(const struct report *report, struct out *out)
+{
+	const struct trace_end *end = report->input.end;
+	char line[512];
+	if (query_rebuilt(report->query)) {
+		snprintf(line, sizeof line,
+			 "%s events were not stored one by one: without the stored figures they "
+			 "are lost.",
+			 units_grouped(end->events_not_stored).text);
+		if (end->events_not_stored)
+			put_warning(out, line);
+		return;
+	}
+	if (end->folded_events) {
+		snprintf(line, sizeof line,
+			 "Single blocks only since %s: %s older events are in all figures, but "
+			 "no longer one by one (--retain).",
+			 out_duration(out, end->exact_since_ns).text,
+			 units_grouped(end->folded_events).text);
+		put_warning(out, line);
+	}
+	if (end->culled_events) {
+		snprintf(line, sizeof line,
+			 "Single blocks only from a lifetime of %s on: %s events of others are in "
+			 "all figures, but not one by one (--cull).",
+			 out_duration(out, report->input.meta->cull_ns).text,
+			 units_grouped(end->culled_events).text);
+		put_warning(out, line);
+	}
+	uint64_t others = end->folded_events + end->culled_events;
+	if (end->events_not_stored > others) {
+		snprintf(line, sizeof line,
+			 "%s events are in the figures but not stored one by one: the file "
+			 "reached its limit or the disk was full.",
+			 units_grouped(end->events_not_stored - others).text);
+		put_warning(out, line);
+	}
+}
+
 static void put_recording(const struct report *report, struct out *out)
 {
 	const struct trace_meta *meta = report->input.meta;
@@ -374,30 +414,7 @@ static void put_recording(const struct report *report, struct out *out)
 	if (report->totals.saturated)
 		put_warning(out, "Sizes or sums are beyond what is counted: the figures above are "
 				 "lower bounds.");
-	if (end->folded_events) {
-		snprintf(line, sizeof line,
-			 "Single blocks only since %s: %s older events are in all figures, but "
-			 "no longer one by one (--retain).",
-			 out_duration(out, end->exact_since_ns).text,
-			 units_grouped(end->folded_events).text);
-		put_warning(out, line);
-	}
-	if (end->culled_events) {
-		snprintf(line, sizeof line,
-			 "Single blocks only from a lifetime of %s on: %s events of others are in "
-			 "all figures, but not one by one (--cull).",
-			 out_duration(out, meta->cull_ns).text,
-			 units_grouped(end->culled_events).text);
-		put_warning(out, line);
-	}
-	uint64_t others = end->folded_events + end->culled_events;
-	if (end->events_not_stored > others) {
-		snprintf(line, sizeof line,
-			 "%s events are in the figures but not stored one by one: the file "
-			 "reached its limit or the disk was full.",
-			 units_grouped(end->events_not_stored - others).text);
-		put_warning(out, line);
-	}
+	put_not_stored(report, out);
 	if (end->children_not_recorded) {
 		snprintf(line, sizeof line,
 			 "%s child processes were not recorded: 'tidemark run --children' "

@@ -27,7 +27,9 @@ struct work {
 	uint64_t *cuts; /* event at which each ends */
 	size_t cut_count, cut_room;
 	uint64_t live_bytes, live_blocks;
+	uint64_t culled_events; /* that they count */
 	bool slices_sound;
+	bool culled; /* blocks are missing between others, as --cull leaves them out */
 	/* What the first pass found. */
 	uint64_t readable, promised, all;
 	uint32_t stack_end;
@@ -66,6 +68,8 @@ static int check_slice(void *ctx, const struct trace_slice *slice)
 {
 	struct work *k = ctx;
 	uint64_t begin = k->cut_count ? k->cuts[k->cut_count - 1] : 0;
+	k->culled_events = slice->culled_events;
+	k->culled |= slice->culled_events > 0;
 	for (uint32_t i = 0; i < slice->row_count; i++) {
 		const struct trace_slice_row *row = &slice->rows[i];
 		k->live_blocks += row->births;
@@ -129,16 +133,23 @@ static uint64_t look_at_block(const struct cursor *cursor, uint32_t *stack_end)
 	return next;
 }
 
-/* Numbers that were left out between the blocks that begin here. */
+/*
+ * Numbers that were left out between the blocks that begin here. There are nearly as many of them
+ * as blocks: they are kept only if the events will get new numbers.
+ */
 static int add_culled(struct work *k, const struct cursor *cursor)
 {
+	bool kept = k->slices_sound && k->cut_count;
 	uint64_t next = cursor->block.first_block_id;
 	int rc = 0;
 	for (uint64_t i = 0; i < cursor->block.event_count && !rc; i++) {
 		if (!is_birth(&cursor->events[i]))
 			continue;
-		if (cursor->events[i].block_id > next)
-			rc = add_gap(k, next, cursor->events[i].block_id);
+		if (cursor->events[i].block_id > next) {
+			k->culled = true;
+			if (!kept)
+				rc = add_gap(k, next, cursor->events[i].block_id);
+		}
 		next = cursor->events[i].block_id + 1;
 	}
 	return rc;
@@ -209,8 +220,15 @@ static int write_begin(struct work *k, uint64_t *ret_page_bytes)
 		meta = &unknown;
 		rc = 0;
 	}
+	if (rc)
+		return rc;
+	struct trace_meta changed = *meta;
+	if (k->culled && !k->done.kept_slices)
+		changed.cull_ns = 0; /* with the figures of those blocks it is a loss */
+	else if (k->culled && !meta->cull_ns)
+		changed.cull_ns = 1; /* how long they lived at most is not known */
 	*ret_page_bytes = meta->page_bytes;
-	return rc ? rc : trace_writer_begin(k->w, meta);
+	return trace_writer_begin(k->w, &changed);
 }
 
 static int write_end(struct work *k)
@@ -224,8 +242,14 @@ static int write_end(struct work *k)
 	/* Those after the last slice are lost; those before it are in the figures. */
 	uint64_t covered = k->done.kept_slices ? k->cuts[k->cut_count - 1] : 0;
 	end.events_not_stored = missing < covered ? missing : covered;
-	if (!k->done.kept_slices)
-		missing += never;
+	if (!k->done.kept_slices) {
+		/* Only the old figures had these. Some lie between the events that are there. */
+		uint64_t inner = end.folded_events + end.culled_events;
+		missing = (missing > inner ? missing : inner) + (never > inner ? never - inner : 0);
+		end.folded_events = end.exact_since_ns = end.culled_events = 0;
+	} else if (end.culled_events > k->culled_events) {
+		end.culled_events = k->culled_events;
+	}
 	end.lost_events += missing - end.events_not_stored;
 	k->done.not_stored = end.events_not_stored;
 	k->done.unread = missing > never ? missing - never : 0;
@@ -364,7 +388,8 @@ int repair_section(struct trace_reader *r, struct trace_writer *w,
 		rc = look_at_slices(&k);
 	if (!rc)
 		rc = look_at_events(&k);
-	k.done.kept_slices = k.promised > k.readable && k.slices_sound && k.cut_count;
+	k.culled |= !rc && k.end->culled_events;
+	k.done.kept_slices = (k.promised > k.readable || k.culled) && k.slices_sound && k.cut_count;
 	/* Without a model it is not known what the ends of older blocks refer to. */
 	trace_writer_lean(w, k.done.kept_slices);
 	if (!rc)

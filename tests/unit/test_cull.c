@@ -8,6 +8,7 @@
 #include "model/query.h"
 #include "model/repair.h"
 #include "model_reference.h"
+#include "trace/format.h"
 #include "trace/trace.h"
 #include "written_trace.h"
 
@@ -446,40 +447,107 @@ static void unfinished(void)
 	done(&pair);
 }
 
+/* ---- repair ---- */
+
+struct repaired {
+	char path[64];
+	struct trace_reader *reader;
+	struct repair_result result;
+	const struct trace_end *end;
+	const struct trace_meta *meta;
+};
+
+static void repair(const struct pair *pair, struct repaired *to)
+{
+	struct trace_writer *writer;
+	struct trace_reader *reader;
+	struct tm_error err = {0};
+	snprintf(to->path, sizeof to->path, "/tmp/tidemark-test-cull-XXXXXX");
+	int fd = mkstemp(to->path);
+	REQUIRE(fd >= 0);
+	REQUIRE(!trace_reader_open(pair->culled.path, &reader, &err));
+	REQUIRE(!trace_writer_open(fd, &(struct trace_writer_options){.addresses = true}, &writer,
+				   &err));
+	if (!CHECK(!repair_section(reader, writer, &(struct repair_options){0}, &to->result, &err)))
+		tap_note("%s", err.text);
+	trace_reader_close(reader);
+	REQUIRE(!trace_writer_close(writer, &err));
+	REQUIRE(!trace_reader_open(to->path, &to->reader, &err));
+	REQUIRE(!trace_reader_end(to->reader, &to->end, &err));
+	REQUIRE(!trace_reader_meta(to->reader, &to->meta, &err));
+}
+
+static void repaired_done(struct repaired *to)
+{
+	trace_reader_close(to->reader);
+	unlink(to->path);
+}
+
+static void write_pair(struct pair *pair)
+{
+	start(pair, 5, 500000, 0);
+	run(pair, EVENTS, 8);
+	finish(&pair->whole);
+	finish(&pair->culled);
+	open_side(&pair->whole);
+	open_side(&pair->culled);
+}
+
 /* 'tidemark repair' keeps the figures, and what is missing stays said. */
 static void repaired(void)
 {
 	struct pair pair;
-	char path[] = "/tmp/tidemark-test-cull-XXXXXX";
-	struct trace_writer *writer;
-	struct trace_reader *reader;
-	struct repair_result result;
-	struct tm_error err = {0};
-	const struct trace_end *before, *after;
-	start(&pair, 5, 500000, 0);
-	run(&pair, EVENTS, 8);
-	finish(&pair.whole);
-	finish(&pair.culled);
-	open_side(&pair.whole);
-	open_side(&pair.culled);
-	int fd = mkstemp(path);
-	REQUIRE(fd >= 0);
-	REQUIRE(!trace_writer_open(fd, &(struct trace_writer_options){.addresses = true}, &writer,
-				   &err));
-	REQUIRE(!repair_section(pair.culled.reader, writer, &(struct repair_options){0}, &result,
-				&err));
-	REQUIRE(!trace_writer_close(writer, &err));
-	REQUIRE(!trace_reader_open(path, &reader, &err));
-	same_totals(&pair, reader);
-	CHECK(result.kept_slices);
-	CHECK_EQ_U64(result.unread, 0);
+	struct repaired copy;
+	const struct trace_end *before;
+	write_pair(&pair);
 	REQUIRE(!trace_reader_end(pair.culled.reader, &before, NULL));
-	REQUIRE(!trace_reader_end(reader, &after, NULL));
-	CHECK_EQ_U64(after->culled_events, before->culled_events);
-	CHECK_EQ_U64(after->events_not_stored, before->events_not_stored);
-	written_is_sound(reader);
-	trace_reader_close(reader);
-	unlink(path);
+	for (int no_meta = 0; no_meta < 2; no_meta++) {
+		if (no_meta)
+			written_damage(pair.culled.path, FORMAT_BEGIN, 0);
+		repair(&pair, &copy);
+		same_totals(&pair, copy.reader);
+		CHECK(copy.result.kept_slices);
+		CHECK(copy.result.no_meta == no_meta);
+		CHECK_EQ_U64(copy.result.unread, 0);
+		CHECK_EQ_U64(copy.meta->cull_ns, no_meta ? 1 : 500000);
+		CHECK_EQ_U64(copy.end->culled_events, before->culled_events);
+		CHECK_EQ_U64(copy.end->events_not_stored, before->events_not_stored);
+		written_is_sound(copy.reader);
+		repaired_done(&copy);
+	}
+	done(&pair);
+}
+
+static uint64_t events_of(struct trace_reader *reader)
+{
+	struct model *model;
+	struct model_totals totals;
+	REQUIRE(!model_load(reader, &model, NULL));
+	model_totals(model, &totals);
+	model_free(model);
+	return totals.events;
+}
+
+/* Without the slices that counted them they are lost, and nothing says that figures have them. */
+static void figures_lost(void)
+{
+	struct pair pair;
+	struct repaired copy;
+	write_pair(&pair);
+	written_damage(pair.culled.path, FORMAT_SLICE, 0); /* the last: those before stay */
+	repair(&pair, &copy);
+	CHECK(events_of(copy.reader) + copy.end->lost_events <= pair.events);
+	CHECK(copy.end->events_not_stored >= copy.end->culled_events);
+	repaired_done(&copy);
+	written_damage(pair.culled.path, FORMAT_SLICE, 3);
+	repair(&pair, &copy);
+	CHECK(!copy.result.kept_slices);
+	CHECK_EQ_U64(copy.meta->cull_ns, 0);
+	CHECK_EQ_U64(copy.end->culled_events, 0);
+	CHECK_EQ_U64(copy.end->events_not_stored, 0);
+	CHECK_EQ_U64(events_of(copy.reader) + copy.end->lost_events, pair.events);
+	written_is_sound(copy.reader);
+	repaired_done(&copy);
 	done(&pair);
 }
 
@@ -525,6 +593,7 @@ static const struct tap_case cases[] = {
 	{.name = "the same where old events are folded, too", .run = also_folded},
 	{.name = "a recorder that is killed leaves all figures", .run = unfinished},
 	{.name = "a repaired trace still has them", .run = repaired},
+	{.name = "a repaired trace says what it lost", .run = figures_lost},
 	{.name = "short of memory less is culled", .run = shrunk},
 	{.name = "without memory it says so", .run = without_memory},
 	{.name = "slices are longer than the lifetimes", .run = slices_fit},

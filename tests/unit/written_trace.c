@@ -4,6 +4,7 @@
 #include "harness/tap.h"
 #include "model/verify.h"
 #include "model_reference.h"
+#include "trace/block.h"
 #include "trace/verify.h"
 
 #include <fcntl.h>
@@ -99,4 +100,21 @@ void written_open_copy(const char *path, struct trace_reader **ret_reader)
 	close(out);
 	REQUIRE(!trace_reader_open(copy, ret_reader, NULL));
 	unlink(copy);
+}
+
+void written_damage(const char *path, uint32_t type, int after)
+{
+	off_t offset = sizeof(struct format_file_header), found[1000];
+	struct format_block_header header;
+	int fd = open(path, O_RDWR), count = 0;
+	REQUIRE(fd >= 0);
+	while (pread(fd, &header, sizeof header, offset) == sizeof header &&
+	       header.magic == FORMAT_BLOCK_MAGIC) {
+		if (header.type == type && count < 1000)
+			found[count++] = offset;
+		offset = (off_t)block_end((uint64_t)offset, &header);
+	}
+	REQUIRE(count > after);
+	REQUIRE(pwrite(fd, "??????", 6, found[count - 1 - after] + (off_t)sizeof header) == 6);
+	close(fd);
 }

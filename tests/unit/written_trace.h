@@ -24,3 +24,5 @@ void written_is_sound(struct trace_reader *reader);
 uint64_t written_bytes(const char *path);
 /* Opens the file as it is now, as if its writer was killed. */
 void written_open_copy(const char *path, struct trace_reader **ret_reader);
+/* Spoils the block of this kind that has `after` others of it behind it. */
+void written_damage(const char *path, uint32_t type, int after);
