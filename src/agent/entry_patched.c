@@ -12,12 +12,15 @@
  * if nothing had been there: no frame of ours stays behind, so exceptions that
  * the function throws find their way also where nobody knows our unwind table.
  */
+#include <linux/prctl.h>
+
 #include "agent/entry.h"
 #include "agent/entry_maps.h"
 #include "agent/entry_plain.h"
 #include "agent/entry_process.h"
 #include "agent/execute.h"
 #include "agent/memory_ops.h"
+#include "agent/sys.h"
 #include "wire/site.h"
 
 /* As tidemark_patched pushes it, lowest address first. */
@@ -335,6 +338,18 @@ static bool patched_exec(struct patched_frame *frame)
 	return true;
 }
 
+/* From now on no system calls? As of the preloaded ones; the call itself goes on. */
+static bool patched_filter(const struct patched_frame *frame)
+{
+	const uintptr_t *a = frame->arguments;
+	bool direct = frame->site->hook == WIRE_HOOK_PRCTL;
+	if (!direct && (a[0] == SYS_NR_SECCOMP || a[0] == SYS_NR_PRCTL))
+		process_saw_syscall((long)a[0], a[1], a[2]);
+	else if (direct && ((int)a[0] == PR_SET_SECCOMP || (int)a[0] == PR_SET_TSC))
+		process_saw_prctl((int)a[0], a[1]);
+	return false;
+}
+
 static bool patched_hook(struct patched_frame *frame)
 {
 	switch ((enum wire_hook)frame->site->hook) {
@@ -364,6 +379,9 @@ static bool patched_hook(struct patched_frame *frame)
 		return patched_fork(frame);
 	case WIRE_HOOK_EXEC:
 		return patched_exec(frame);
+	case WIRE_HOOK_PRCTL:
+	case WIRE_HOOK_SYSCALL:
+		return patched_filter(frame);
 	case WIRE_HOOK_ALLOC:
 		return patched_alloc(frame);
 	case WIRE_HOOK_COUNT:

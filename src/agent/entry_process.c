@@ -20,7 +20,7 @@
 #include "agent/sys.h"
 #include "agent/usr1.h"
 
-enum { SIGNAL_USR1 = 10, SYSCALL_SECCOMP = 317, PTHREAD_NONE = 38 /* ENOSYS */ };
+enum { SIGNAL_USR1 = 10, PTHREAD_NONE = 38 /* ENOSYS */ };
 
 /* Unresolved only before the first hook of all ran: a constructor that came before ours. */
 #define RESOLVE(function)                     \
@@ -148,7 +148,11 @@ EXPORT int dlclose(void *handle)
 
 struct lane *process_lane(const struct call_site *site)
 {
-	if (PASSING() || !agent_may_call())
+	if (!agent_may_call()) {
+		agent_fixed.filtered = 1; /* for a child that is forked now */
+		return NULL;
+	}
+	if (PASSING())
 		return NULL;
 	struct lane *lane = hook_begin(site);
 	return lane && (uint32_t)sys_getpid() == agent_fixed.pid ? lane : NULL;
@@ -199,12 +203,14 @@ FORK_HOOK(_Fork)
 
 EXEC_HOOK(execve, (const char *path, char *const *argv, char *const *envp), (path, argv, envp),
 	  .file = path, .envp = envp)
-EXEC_HOOK(execv, (const char *path, char *const *argv), (path, argv), .file = path)
-EXEC_HOOK(execvp, (const char *file, char *const *argv), (file, argv), .file = file, .search = true)
+EXEC_HOOK(execv, (const char *path, char *const *argv), (path, argv), .file = path,
+	  .envp = agent_environment())
+EXEC_HOOK(execvp, (const char *file, char *const *argv), (file, argv), .file = file, .search = true,
+	  .envp = agent_environment())
 EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp), (file, argv, envp),
 	  .file = file, .search = true, .envp = envp)
-EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, envp), .fd = fd,
-	  .envp = envp)
+EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, envp), .by_fd = true,
+	  .fd = fd, .envp = envp)
 
 /* The C library's own exec in a child of its own, which does not come by us. */
 #define SPAWN_HOOK(function, in_path)                                                         \
@@ -428,7 +434,7 @@ static void saw_seccomp(bool strict)
 	agent_fixed.filtered = 1;
 }
 
-__attribute__((used)) static void saw_prctl(int option, unsigned long argument)
+__attribute__((used)) void process_saw_prctl(int option, unsigned long argument)
 {
 	if (option == PR_SET_SECCOMP)
 		saw_seccomp(argument == SECCOMP_MODE_STRICT);
@@ -436,13 +442,13 @@ __attribute__((used)) static void saw_prctl(int option, unsigned long argument)
 		emit_freeze_clock();
 }
 
-__attribute__((used)) static void saw_syscall(long number, unsigned long first,
-					      unsigned long second)
+__attribute__((used)) void process_saw_syscall(long number, unsigned long first,
+					       unsigned long second)
 {
-	if (number == SYSCALL_SECCOMP)
+	if (number == SYS_NR_SECCOMP)
 		saw_seccomp(first == SECCOMP_SET_MODE_STRICT);
 	else if (first == PR_SET_SECCOMP || first == PR_SET_TSC)
-		saw_prctl((int)first, second);
+		process_saw_prctl((int)first, second);
 }
 
 /* Calls `helper` with all argument registers kept. */
@@ -473,10 +479,10 @@ PASS_THROUGH(prctl, "	cmp $22, %edi\n"
 		    "	je 3f\n"
 		    "	cmp $26, %edi\n"
 		    "	jne 1f\n"
-		    "3:\n" KEEPING_ARGUMENTS("saw_prctl"));
+		    "3:\n" KEEPING_ARGUMENTS("process_saw_prctl"));
 /* seccomp is 317, prctl 157. */
 PASS_THROUGH(syscall, "	cmp $317, %edi\n"
 		      "	je 3f\n"
 		      "	cmp $157, %edi\n"
 		      "	jne 1f\n"
-		      "3:\n" KEEPING_ARGUMENTS("saw_syscall"));
+		      "3:\n" KEEPING_ARGUMENTS("process_saw_syscall"));

@@ -23,6 +23,7 @@ enum {
 	KIND = 0170000,
 	KIND_FILE = 0100000,
 	GAINS_RIGHTS = 06000,
+	BAD_ADDRESS = -14,
 };
 
 /* Traced, a program would not gain rights: those that would are left alone. */
@@ -36,6 +37,22 @@ static bool is_ordinary(const char *path)
 	       sys_call4(SYS_NR_GETXATTR_, (long)path, (long)"security.capability", 0, 0) <= 0;
 }
 
+/* A loader itself is no program, nor is any library: their linker had no debugger in mind. */
+static bool is_library(int fd, const Elf64_Phdr *dynamic)
+{
+	Elf64_Dyn entry = {.d_tag = DT_DEBUG};
+	for (uint64_t at = 0; at + sizeof entry <= dynamic->p_filesz; at += sizeof entry) {
+		if (sys_pread(fd, &entry, sizeof entry, dynamic->p_offset + at) !=
+			    (long)sizeof entry ||
+		    entry.d_tag == DT_NULL)
+			return true;
+		if (entry.d_tag == DT_DEBUG ||
+		    (entry.d_tag == DT_FLAGS_1 && (entry.d_un.d_val & DF_1_PIE)))
+			return false;
+	}
+	return true;
+}
+
 /* A 64-bit program for this processor without a loader. */
 static bool is_static(int fd, const Elf64_Ehdr *head)
 {
@@ -46,7 +63,9 @@ static bool is_static(int fd, const Elf64_Ehdr *head)
 	for (uint16_t i = 0; i < head->e_phnum; i++)
 		if (sys_pread(fd, &header, sizeof header, head->e_phoff + i * sizeof header) !=
 			    (long)sizeof header ||
-		    header.p_type == PT_INTERP)
+		    header.p_type == PT_INTERP ||
+		    (header.p_type == PT_DYNAMIC && head->e_type == ET_DYN &&
+		     is_library(fd, &header)))
 			return false;
 	return true;
 }
@@ -87,7 +106,7 @@ static long read_head(const char *path, char head[HEAD_BYTES], bool *ret_static)
 	return got;
 }
 
-static bool is_static_file(const char *path)
+__attribute__((noinline)) static bool is_static_file(const char *path)
 {
 	char head[HEAD_BYTES];
 	bool found = false;
@@ -98,23 +117,74 @@ static bool is_static_file(const char *path)
 	return found;
 }
 
-static const char *find_variable(char *const *environment, const char *name, size_t name_bytes)
+/*
+ * What the program hands to the kernel may be wrong: then the call is to fail,
+ * not we. Where we may not ask the kernel to read it, it is believed. How many
+ * bytes; no more than to the end of a page.
+ */
+static size_t read_some(const void *from, void *ret, size_t bytes)
 {
-	for (; environment && *environment; environment++) {
-		const char *entry = *environment;
-		if (strlen(entry) > name_bytes && entry[name_bytes] == '=' &&
-		    !memcmp(entry, name, name_bytes))
-			return entry + name_bytes + 1;
+	size_t left = AGENT_PAGE - (uintptr_t)from % AGENT_PAGE;
+	struct sys_iovec remote = {(void *)(uintptr_t)from, bytes < left ? bytes : left};
+	struct sys_iovec local = {ret, remote.bytes};
+	long got = sys_process_vm_readv(sys_gettid(), &local, 1, &remote, 1);
+	if (!sys_failed(got) || got == BAD_ADDRESS)
+		return got > 0 ? (size_t)got : 0;
+	memcpy(ret, from, remote.bytes);
+	return remote.bytes;
+}
+
+static bool read_all(const void *from, void *ret, size_t bytes)
+{
+	for (size_t at = 0, got; at < bytes; at += got) {
+		got = read_some((const char *)from + at, (char *)ret + at, bytes - at);
+		if (!got)
+			return false;
 	}
-	return NULL;
+	return true;
+}
+
+/* False: it is not readable, or longer. */
+static bool read_string(const char *from, char *ret, size_t room)
+{
+	for (size_t at = 0; at < room;) {
+		size_t got = read_some(from + at, ret + at, room - at);
+		if (!got)
+			return false;
+		for (size_t end = at + got; at < end; at++)
+			if (!ret[at])
+				return true;
+	}
+	return false;
+}
+
+/* Where the program to be will look for us. */
+static bool find_session(char *const *environment, char ret[WIRE_PAGE_SESSION_BYTES])
+{
+	static const char name[] = {WIRE_SESSION_ENV "="};
+	enum { NAME_BYTES = sizeof name - 1 };
+	char begin[NAME_BYTES];
+	const char *entry;
+	while (environment && read_all(environment++, &entry, sizeof entry) && entry)
+		if (read_all(entry, begin, NAME_BYTES) && !memcmp(begin, name, NAME_BYTES))
+			return read_string(entry + NAME_BYTES, ret, WIRE_PAGE_SESSION_BYTES);
+	return false;
+}
+
+/* In our own environment. */
+static const char *find_path(void)
+{
+	for (char *const *at = agent_environment(); at && *at; at++)
+		if (strlen(*at) >= 5 && !memcmp(*at, "PATH=", 5))
+			return *at + 5;
+	return "/bin:/usr/bin";
 }
 
 /* The first in PATH that may be executed, as the C library finds it. */
 static bool search_path(const char *file, char path[PATH_BYTES])
 {
-	const char *at = find_variable(agent_environment(), "PATH", 4);
 	size_t file_bytes = strlen(file) + 1;
-	for (at = at ? at : "/bin:/usr/bin";; at++) {
+	for (const char *at = find_path();; at++) {
 		size_t bytes = 0;
 		while (at[bytes] && at[bytes] != ':')
 			bytes++;
@@ -157,11 +227,9 @@ static void path_of(int fd, char path[PATH_BYTES])
 __attribute__((noinline)) static int ask(const struct execute_request *request, const char *file)
 {
 	struct wire_ask ask;
-	char *const *environment = request->envp ? request->envp : agent_environment();
-	const char *session =
-		find_variable(environment, WIRE_SESSION_ENV, sizeof WIRE_SESSION_ENV - 1);
+	char session[WIRE_PAGE_SESSION_BYTES];
 	size_t bytes = strlen(file);
-	if (!session)
+	if (!find_session(request->envp, session))
 		return -1;
 	memset(&ask, 0, sizeof ask);
 	memcpy(ask.program, file, bytes < sizeof ask.program ? bytes : sizeof ask.program - 1);
@@ -178,7 +246,7 @@ static int ask_if_static(const struct execute_request *request, const char *file
 __attribute__((noinline)) static int ask_found(const struct execute_request *request)
 {
 	char path[PATH_BYTES];
-	if (!request->file)
+	if (request->by_fd)
 		path_of(request->fd, path);
 	else if (!request->file[0] || !search_path(request->file, path))
 		return -1;
@@ -187,9 +255,10 @@ __attribute__((noinline)) static int ask_found(const struct execute_request *req
 
 int execute_ask(const struct execute_request *request)
 {
-	if (!agent_fixed.session[0] || agent_fixed.filtered)
+	/* A forked child has no other word of its parent's filter. */
+	if (!agent_fixed.session[0] || agent_fixed.filtered || !agent_may_call())
 		return -1;
-	if (!request->file || (request->search && !has_slash(request->file)))
+	if (request->by_fd || (request->search && !has_slash(request->file)))
 		return ask_found(request);
 	return ask_if_static(request, request->file);
 }

@@ -12,11 +12,12 @@
 #include <stdint.h>
 
 struct execute_request {
-	const char *file;  /* NULL: fd */
-	int fd;            /* fexecve's */
+	const char *file;
+	bool by_fd; /* it is fd instead */
+	int fd;
 	bool search;       /* in PATH, unless the name has a slash */
 	bool spawn;        /* in a child */
-	char *const *envp; /* what it will find; NULL: our own */
+	char *const *envp; /* what it will find; may be NULL, or wrong */
 };
 
 /* -1: nothing is to be done. Else give it to execute_over() if the call returns. */

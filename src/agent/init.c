@@ -312,6 +312,11 @@ AGENT_COLD bool agent_start(void)
 	uint32_t state = atomic_load(&agent.state), unlocked = 0;
 	if (state == AGENT_ON || state == AGENT_PASS)
 		return state == AGENT_ON;
+	/* A forked child has its parent's filter: nobody is called. */
+	if (state == AGENT_NEW && agent_fixed.filtered) {
+		agent_lie_down();
+		return false;
+	}
 	uint32_t own = (uint32_t)sys_gettid();
 	if (!atomic_compare_exchange_strong(&agent.init_lock, &unlocked, own))
 		return unlocked != own && agent_fixed.injected && await_start();

@@ -33,7 +33,8 @@ enum {
 	PLAN_HIDDEN = 1u << 2, /* of PLAN_NATIVE only what .dynsym does not have: the rest is served
 				  by other means */
 	PLAN_SYSTEM = 1u << 3, /* mmap's family, and fork */
-	PLAN_EXEC = 1u << 4,   /* with it: execve, for what the program will start */
+	PLAN_EXEC = 1u << 4,   /* with it: execve, for what the program will start, and what may
+				  forbid us to look at that */
 	PLAN_ALL = PLAN_LIBC | PLAN_NATIVE,
 };
 

@@ -57,6 +57,11 @@ static void find_prefixes(const struct plan_table *table, struct plan_prefixes *
 	}
 }
 
+static bool is_of_start(uint8_t hook)
+{
+	return hook == WIRE_HOOK_EXEC || hook == WIRE_HOOK_PRCTL || hook == WIRE_HOOK_SYSCALL;
+}
+
 static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
 		      const struct plan_candidate *candidate)
 {
@@ -70,7 +75,7 @@ static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
 		return (what & PLAN_LIBC) &&
 		       (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL || !search->wants_malloc);
 	case PLAN_FAMILY_SYSTEM:
-		if (candidate->match.name->site.hook == WIRE_HOOK_EXEC && !(what & PLAN_EXEC))
+		if (is_of_start(candidate->match.name->site.hook) && !(what & PLAN_EXEC))
 			return false;
 		return (what & PLAN_SYSTEM) && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
 		       !candidate->flaw;

@@ -193,7 +193,7 @@ static const struct plan_name system_names[] = {
 	SYSTEM("brk", BRK),           SYSTEM("execve", EXEC),   SYSTEM("fork", FORK),
 	SYSTEM("madvise", MADVISE),   SYSTEM("mmap", MMAP),     SYSTEM("mmap64", MMAP),
 	SYSTEM("mprotect", MPROTECT), SYSTEM("mremap", MREMAP), SYSTEM("munmap", MUNMAP),
-	SYSTEM("sbrk", SBRK),
+	SYSTEM("prctl", PRCTL),       SYSTEM("sbrk", SBRK),     SYSTEM("syscall", SYSCALL),
 };
 
 /* What Nim calls rawAlloc(region, size) and rawDealloc(region, block), before its own suffix. */

@@ -36,7 +36,9 @@ enum wire_hook {
 	WIRE_HOOK_FORK = 14,
 	WIRE_HOOK_EXEC = 15, /* execve */
 	WIRE_HOOK_BRK = 16,
-	WIRE_HOOK_COUNT = 17,
+	WIRE_HOOK_PRCTL = 17,
+	WIRE_HOOK_SYSCALL = 18,
+	WIRE_HOOK_COUNT = 19,
 };
 
 enum {

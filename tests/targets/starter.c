@@ -3,7 +3,9 @@
  * Starts another program and ends as it did:
  *   starter HOW PROGRAM ARGUMENT...
  * HOW: exec execvp fexecve fork vfork spawn spawnp thread; execfail tries something that cannot be
- * executed first; orphan starts it in a child of process 1, and ends with 0 after it.
+ * executed first; orphan starts it in a child of process 1, and ends with 0 after it; badenv
+ * tries it with an environment that is none first; noenv gives it none; filter forbids by seccomp
+ * what starting a program does not take, and forks.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +54,37 @@ static void fail(char **argv)
 	free(large);
 }
 
+/* socket and getxattr kill. */
+static void filter(void)
+{
+	const struct {
+		unsigned short code;
+		unsigned char yes, no;
+		unsigned value;
+	} program[] = {{0x20, 0, 0, 0}, /* the call's number */
+		       {0x15, 2, 0, 41},
+		       {0x15, 1, 0, 191},
+		       {0x06, 0, 0, 0x7fff0000},
+		       {0x06, 0, 0, 0x80000000}};
+	const struct {
+		unsigned short count;
+		const void *program;
+	} all = {sizeof program / sizeof program[0], program};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &all, 0, 0))
+		exit(119);
+}
+
+/* The kernel says EFAULT. The compiler is not to know. */
+static void try_bad(char **argv)
+{
+	char *volatile bad = (char *)16;
+	char *volatile none = NULL;
+	char *const list[] = {bad, NULL};
+	if (execve(argv[0], argv, list) != -1 || execve(argv[0], argv, (char **)bad) != -1 ||
+	    execve(none, argv, environ) != -1)
+		abort();
+}
+
 static int orphan(char **argv)
 {
 	int ends[2];
@@ -82,7 +116,13 @@ int main(int argc, char **argv)
 	argv += 2;
 	if (!strcmp(how, "execfail"))
 		fail(argv);
-	if (!strcmp(how, "exec") || !strcmp(how, "execfail"))
+	if (!strcmp(how, "badenv"))
+		try_bad(argv);
+	if (!strcmp(how, "noenv"))
+		execve(argv[0], argv, NULL);
+	if (!strcmp(how, "filter"))
+		filter();
+	if (!strcmp(how, "exec") || !strcmp(how, "execfail") || !strcmp(how, "badenv"))
 		execve(argv[0], argv, environ);
 	if (!strcmp(how, "execvp"))
 		execvp(argv[0], argv);
@@ -97,7 +137,7 @@ int main(int argc, char **argv)
 		if (!pthread_create(&thread, NULL, execute, argv))
 			pthread_join(thread, NULL);
 	}
-	if (!strcmp(how, "fork") || !strcmp(how, "vfork")) {
+	if (!strcmp(how, "fork") || !strcmp(how, "vfork") || !strcmp(how, "filter")) {
 		pid_t pid = how[0] == 'v' ? vfork() : fork();
 		if (pid)
 			return end_like(pid);

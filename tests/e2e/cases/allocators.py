@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocators that no preloaded library stands in front of: in static programs, linked into the
 program, under other names, and of the program's own."""
+import pathlib
+
 from harness import case, run_program
 
 HOOKS = ("alloc=region_get(size=1) alloc=region_many(count=1,size=2) "
@@ -119,8 +121,8 @@ def started(t, starter, how, program, *arguments):
 
 
 for starter, ways in (("starter", ["exec", "execvp", "fexecve", "fork", "vfork", "spawn", "spawnp",
-                                   "thread", "execfail"]),
-                      ("starter_static", ["exec", "fork", "vfork", "spawn"]),
+                                   "thread", "execfail", "badenv"]),
+                      ("starter_static", ["exec", "fork", "vfork", "spawn", "badenv"]),
                       ("starter_static_pie", ["exec"]),
                       ("starter_static_musl", ["execvp", "vfork", "spawn"])):
     def starts(t, starter=starter, ways=ways):
@@ -130,6 +132,31 @@ for starter, ways in (("starter", ["exec", "execvp", "fexecve", "fork", "vfork",
             started(t, starter, how, program, "7")
     case(f"allocators/started_by_{starter}", "a static program that another one starts is missed",
          seconds=180)(starts)
+
+
+@case("allocators/started_alone", "a program is killed or spoken of because of how it starts another")
+def started_alone(t):
+    """Not recorded, and as without us: under a filter that kills, and without an environment."""
+    for starter in ("starter", "starter_static", "starter_static_musl"):
+        for how in ("filter", "noenv"):
+            command = [starter, how, t.target("simple_static"), "7"]
+            t.equal(f"{command[:2]}: bare", t.bare(command).status, 7)
+            result = t.record(command, ["--children", "-f"])
+            t.equal(f"{command[:2]}: exit status", result.status, 7)
+            t.expect("Not recorded" not in result.err, f"{command[:2]}: {result.err!r}")
+
+
+@case("allocators/started_loader", "the loader, called by its name, is taken for a static program")
+def started_loader(t):
+    """As ldd does it: the program is recorded by its loader, and nothing is missed."""
+    loaders = [path for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1")
+               if pathlib.Path(path).exists()]
+    for loader in loaders:
+        result = t.record(["sh", "-c", f"{loader} --list {t.target('simple')} >/dev/null; exit 3"],
+                          ["-f"])
+        t.equal(f"{loader}: exit status", result.status, 3)
+        for text in (result.err, t.tool("info", t.trace).out):
+            t.expect("Not recorded" not in text, f"{loader}: {text!r}")
 
 
 @case("allocators/started_by_shell", "a static program is missed when a shell or a script starts it")
