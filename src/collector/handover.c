@@ -114,7 +114,10 @@ static int copy_feed(struct section *to, struct feed *from)
 	feed->paused = from->paused;
 	feed->paused.births = feed->paused.frees = 0;
 	from->paused = (struct paused){0};
+	/* Who switches tells both of us; we do not take back what was told to this one. */
+	pthread_mutex_lock(&to->mode_lock->mutex);
 	feed->sampled = from->sampled;
+	pthread_mutex_unlock(&to->mode_lock->mutex);
 	from->sampled.threads = NULL;
 	from->sampled.thread_room = 0;
 	feed->heaps = from->heaps;

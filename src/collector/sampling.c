@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 
 enum {
 	FILL_PASSES = 4,
@@ -31,6 +32,34 @@ enum {
 #define LOST_TELL_NS (10 * LOOK_NS)
 #define CPU_MIN_NS   50000000ull
 #define WAIT_MIN_NS  20000000.0 /* in a look: below, a share of little says nothing */
+
+struct mode_lock *mode_lock_share(struct mode_lock *lock)
+{
+	if (!lock) {
+		lock = tm_alloc(sizeof *lock);
+		if (!lock)
+			return NULL;
+		pthread_mutex_init(&lock->mutex, NULL);
+		lock->owners = 0;
+	}
+	pthread_mutex_lock(&lock->mutex);
+	lock->owners++;
+	pthread_mutex_unlock(&lock->mutex);
+	return lock;
+}
+
+struct mode_lock *mode_lock_free(struct mode_lock *lock)
+{
+	if (!lock)
+		return NULL;
+	pthread_mutex_lock(&lock->mutex);
+	bool has_owners = --lock->owners > 0;
+	pthread_mutex_unlock(&lock->mutex);
+	if (has_owners)
+		return NULL;
+	pthread_mutex_destroy(&lock->mutex);
+	return tm_free(lock);
+}
 
 static bool is_sampled(const struct section *section)
 {
@@ -112,10 +141,22 @@ static bool switch_sampled(struct section *section, enum wire_state state)
 
 bool section_switch_sampled(struct section *section, enum wire_state state)
 {
-	pthread_mutex_lock(&section->mode_lock);
+	pthread_mutex_lock(&section->mode_lock->mutex);
 	bool done = switch_sampled(section, state);
-	pthread_mutex_unlock(&section->mode_lock);
+	pthread_mutex_unlock(&section->mode_lock->mutex);
 	return done;
+}
+
+/* Until a piece was given what it drains, those before it drain it. */
+static void expect_sampled(struct section *section, uint64_t interval_bytes)
+{
+	atomic_store(&section->feed.sampled.on, true);
+	if (interval_bytes > atomic_load(&section->sampled_bytes))
+		atomic_store(&section->sampled_bytes, interval_bytes);
+	pthread_mutex_lock(&section->lock);
+	if (section->elder && !section->was_given)
+		expect_sampled(section->elder, interval_bytes);
+	pthread_mutex_unlock(&section->lock);
 }
 
 /* False: nothing is recorded. */
@@ -131,18 +172,16 @@ static bool set_interval(struct section *section, unsigned interval_log2)
 		return true;
 	}
 	uint32_t sampling = interval_log2 | (paused ? WIRE_SAMPLING_PAUSED : 0);
-	atomic_store(&section->feed.sampled.on, true);
-	if (1ull << interval_log2 > atomic_load(&section->sampled_bytes))
-		atomic_store(&section->sampled_bytes, 1ull << interval_log2);
+	expect_sampled(section, 1ull << interval_log2);
 	set_words(control, sampling, is_sampled(section) ? now : WIRE_SAMPLED_ALL);
 	return true;
 }
 
 void section_set_sampling(struct section *section, unsigned interval_log2, const char *why)
 {
-	pthread_mutex_lock(&section->mode_lock);
+	pthread_mutex_lock(&section->mode_lock->mutex);
 	bool done = set_interval(section, interval_log2);
-	pthread_mutex_unlock(&section->mode_lock);
+	pthread_mutex_unlock(&section->mode_lock->mutex);
 	if (done && interval_log2)
 		settle_threads();
 	if (done)
@@ -162,11 +201,11 @@ void section_fill_filter(struct section *section)
 	feed_flush(&section->feed, true);
 	if (sampled_fill(section->feed.model, &section->shm.map, section->inherited))
 		return;
-	pthread_mutex_lock(&section->mode_lock);
+	pthread_mutex_lock(&section->mode_lock->mutex);
 	/* Unless it was switched meanwhile. */
 	if (atomic_compare_exchange_strong(&control->state, &all, WIRE_SAMPLED))
 		atomic_store(&control->gate, atomic_load(&control->sampling));
-	pthread_mutex_unlock(&section->mode_lock);
+	pthread_mutex_unlock(&section->mode_lock->mutex);
 }
 
 /* ---- cost ---- */

@@ -27,8 +27,10 @@ static void forked(void *ctx, uint32_t thread_id, uint32_t pid, bool done)
 		inherit_box_put(section->box, &section->feed, thread_id);
 }
 
-static int fill_texts(struct section *section, const struct section_options *options)
+static int fill_texts(struct section *section, const struct section_options *options,
+		      struct mode_lock *mode_lock)
 {
+	section->mode_lock = mode_lock_share(mode_lock);
 	section->program = tm_strdup(options->program);
 	section->command = tm_strdup(options->command ? options->command : "");
 	section->folder = tm_strdup(options->folder ? options->folder : "");
@@ -39,13 +41,14 @@ static int fill_texts(struct section *section, const struct section_options *opt
 	section->options.command = section->command;
 	section->start_unix_ns = clock_wall_ns();
 	pthread_mutex_init(&section->lock, NULL);
-	pthread_mutex_init(&section->mode_lock, NULL);
 	pthread_condattr_t steady; /* a wait must not depend on somebody's setting of the clock */
 	pthread_condattr_init(&steady);
 	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
 	pthread_cond_init(&section->given, &steady);
 	pthread_condattr_destroy(&steady);
-	return section->program && section->command && section->folder ? 0 : -ENOMEM;
+	return section->program && section->command && section->folder && section->mode_lock
+		       ? 0
+		       : -ENOMEM;
 }
 
 int section_connect(struct section *section, struct tm_error *err)
@@ -65,7 +68,8 @@ static int fill(struct section *section, const struct section_options *options,
 {
 	section->control = section->shm.map.control;
 	section->piece = 1;
-	if (fill_texts(section, options) || cursors_init(&section->cursors, &section->shm.map))
+	if (fill_texts(section, options, NULL) ||
+	    cursors_init(&section->cursors, &section->shm.map))
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
 	int error = feed_init(&section->feed, &section->shm.map, options->tsc, &options->earlier,
 			      options->cull_ns, err);
@@ -84,7 +88,7 @@ int section_new_piece(const struct section_options *options, struct section *bef
 		      struct section **ret_section, struct tm_error *err)
 {
 	struct section *section = tm_alloc(sizeof *section);
-	if (!section || fill_texts(section, options)) {
+	if (!section || fill_texts(section, options, before->mode_lock)) {
 		section_free(section);
 		if (options->names_fd > 0)
 			close(options->names_fd);
@@ -149,7 +153,7 @@ struct section *section_free(struct section *section)
 	for (uint32_t i = 0; i < section->moment_count; i++)
 		tm_free(section->moments[i].text);
 	pthread_mutex_destroy(&section->lock);
-	pthread_mutex_destroy(&section->mode_lock);
+	mode_lock_free(section->mode_lock);
 	pthread_cond_destroy(&section->given);
 	tm_free(section->program);
 	tm_free(section->command);

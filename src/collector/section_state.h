@@ -40,6 +40,12 @@ struct section_pace {
 	uint64_t lost_told_ns; /* when a loss was last told */
 };
 
+/* For the words of `control` that say what is sampled, and who must know of it. */
+struct mode_lock {
+	pthread_mutex_t mutex;
+	uint32_t owners;
+};
+
 struct section {
 	struct section_options options;
 	char *program, *command, *folder;
@@ -79,7 +85,7 @@ struct section {
 	_Atomic bool begun;  /* it has from its parent what it gets */
 	_Atomic bool ending;
 	struct section_ending how;      /* valid once `ending` */
-	pthread_mutex_t mode_lock;      /* the words of `control` that say what is sampled */
+	struct mode_lock *mode_lock;    /* one for all pieces, as they have one `control` */
 	_Atomic uint64_t sampled_bytes; /* the largest interval so far; 0: none */
 	uint32_t fill_passes;           /* since all ends are told until the filter is filled */
 	struct section_pace pace;
@@ -125,6 +131,9 @@ TM_MUST_CHECK int section_add_moment(struct section *section, enum trace_moment_
 
 /* ---- sampling.c ---- */
 
+/* That of the piece before, or a new one if that is NULL. NULL without memory. */
+struct mode_lock *mode_lock_share(struct mode_lock *lock);
+struct mode_lock *mode_lock_free(struct mode_lock *lock);
 /* It begins with blocks that were sampled by a larger interval than `now`: says so. */
 void section_tell_begin(struct section *section, uint64_t now);
 /* After each pass: the filter is filled when its time has come. */

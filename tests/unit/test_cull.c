@@ -447,8 +447,6 @@ static void unfinished(void)
 	done(&pair);
 }
 
-/* ---- repair ---- */
-
 struct repaired {
 	char path[64];
 	struct trace_reader *reader;
