@@ -435,6 +435,7 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 	next->usr1_seen = process->usr1_seen;
 	next->known = process->known;
 	process->known = (struct patching_known){0};
+	entering_hand_over(process, next);
 	process->pidfd = -1;
 	process->alive = false;
 	process->replaced = true;
@@ -561,7 +562,7 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 	image.sample_log2 = present_interval(session, process, image.parent);
 	/* It had switched itself off, and begins anew. */
 	if (process && image.woken) {
-		command_stop(process, "Recording ended, and began again in another file.");
+		command_stop(session, process, "Recording ended, and began again in another file.");
 		process = NULL;
 	}
 	if (process && !recording_closed(process->recording)) {
@@ -588,8 +589,7 @@ void admit_end_process(struct session *session, struct session_process *process,
 	struct section_ending how = *ending;
 	how.children_recorded = process->children_recorded;
 	entering_tell(session);
-	if (!how.note)
-		how.note = process->not_entered;
+	how.note = entering_note(process, how.note);
 	struct section *section = recording_section(process->recording);
 	process->alive = false;
 	if (section)

@@ -240,6 +240,7 @@ void session_harvest(struct session *session, bool wait)
 		tm_free(process->moved_from);
 		recording_free(process->recording);
 		tm_free(process->not_entered);
+		tm_free(process->end_note);
 		patching_known_done(&process->known);
 		session->process_count--;
 		memmove(process, process + 1, (session->process_count - i) * sizeof *process);
@@ -291,6 +292,7 @@ void session_close(struct session *session)
 		tm_free(session->processes[i].moved_from);
 		recording_free(session->processes[i].recording);
 		tm_free(session->processes[i].not_entered);
+		tm_free(session->processes[i].end_note);
 		patching_known_done(&session->processes[i].known);
 	}
 	tm_free(session->processes);

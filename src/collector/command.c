@@ -133,15 +133,16 @@ static bool tell_process(void *ctx, size_t index, struct control_process *ret)
 
 /* ---- doing ---- */
 
-void command_stop(struct session_process *process, const char *note)
+void command_stop(struct session *session, struct session_process *process, const char *note)
 {
 	struct section *section = recording_section(process->recording);
+	entering_tell(session);
 	if (section) {
 		section_set_state(section, WIRE_OFF);
 		section_end(section, &(struct section_ending){.cause = TRACE_END_STOPPED,
 							      .children_recorded =
 								      process->children_recorded,
-							      .note = note,
+							      .note = entering_note(process, note),
 							      .still_runs = true});
 	}
 	recording_close(process->recording);
@@ -206,7 +207,7 @@ static int obey_one(struct session *session, struct session_process *process,
 		return error ? error : tm_fail(err, 0, "goes on in a new file");
 	}
 	case CONTROL_STOP:
-		command_stop(process, "Recording was stopped by 'tidemark ctl'.");
+		command_stop(session, process, "Recording was stopped by 'tidemark ctl'.");
 		return tm_fail(err, 0, "recording ends; the program goes on");
 	case CONTROL_STATUS:
 	case CONTROL_STOP_PROGRAM:
@@ -273,7 +274,7 @@ static void answer_usr1(struct session *session, struct session_process *process
 	if (rotate && admit_rotate(session, process, &err) && !session->warning.code)
 		session->warning = err;
 	if (!rotate)
-		command_stop(process, "Recording was switched off by SIGUSR1.");
+		command_stop(session, process, "Recording was switched off by SIGUSR1.");
 }
 
 void command_usr1(struct session *session)

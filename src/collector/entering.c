@@ -8,6 +8,7 @@
 #include <limits.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "collector/procfs.h"
 
 enum { CHAIN_MAX = 64 };
@@ -49,4 +50,23 @@ void entering_tell(struct session *session)
 		else if (!session->warning.code)
 			session->warning = err;
 	}
+}
+
+const char *entering_note(struct session_process *process, const char *note)
+{
+	struct text text = {0};
+	if (!note || !process->not_entered)
+		return note ? note : process->not_entered;
+	if (!process->end_note) {
+		text_print(&text, "%s %s", note, process->not_entered);
+		if (text_take(&text, &process->end_note))
+			process->end_note = NULL;
+	}
+	return process->end_note ? process->end_note : note;
+}
+
+void entering_hand_over(struct session_process *process, struct session_process *next)
+{
+	next->not_entered = process->not_entered;
+	process->not_entered = NULL;
 }

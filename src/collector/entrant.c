@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ struct entrant {
 	pid_t told; /* whose trace is to say what went wrong */
 	int done_fd;
 	pthread_t thread;
+	bool joined; /* main thread */
 	_Atomic bool over;
 	_Atomic bool unwanted; /* set by the main thread: let it go as it is */
 	/* Set by the thread before it lets the program go on. */
@@ -263,7 +265,8 @@ void entrants_done(struct entrants *entrants)
 		struct entrant *entrant = entrants->first;
 		entrants->first = entrant->next;
 		atomic_store(&entrant->unwanted, true);
-		pthread_join(entrant->thread, NULL);
+		if (!entrant->joined)
+			pthread_join(entrant->thread, NULL);
 		tm_free(entrant);
 	}
 	if (entrants->done_fd >= 0)
@@ -309,22 +312,39 @@ void entrants_unhooked(struct entrants *entrants, pid_t pid, char ret[PATCHING_U
 		}
 }
 
-/* Is there nothing left to tell? */
-static bool is_spent(struct entrant *entrant)
+/* Another program has taken the place of what was entered, or none has. */
+static bool is_gone(const struct entrants *entrants, const struct entrant *entrant)
 {
-	return atomic_load(&entrant->over) && !atomic_load(&entrant->failed) && !*entrant->unhooked;
+	pid_t pid = atomic_load(&entrant->entered);
+	for (const struct entrant *e = entrants->first; e != entrant; e = e->next)
+		if (atomic_load(&e->entered) == pid)
+			return true;
+	return !pid || (kill(pid, 0) && errno == ESRCH);
 }
 
+static void join_over(struct entrants *entrants)
+{
+	for (struct entrant *e = entrants->first; e; e = e->next) {
+		if (!e->joined && atomic_load(&e->over)) {
+			pthread_join(e->thread, NULL);
+			e->joined = true;
+		}
+		if (e->joined && *e->unhooked && is_gone(entrants, e))
+			*e->unhooked = '\0';
+	}
+}
+
+/* Those of which there is nothing left to tell. */
 static void forget_spent(struct entrants *entrants)
 {
+	join_over(entrants);
 	for (struct entrant **at = &entrants->first; *at;) {
 		struct entrant *entrant = *at;
-		if (!is_spent(entrant)) {
+		if (!entrant->joined || atomic_load(&entrant->failed) || *entrant->unhooked) {
 			at = &entrant->next;
 			continue;
 		}
 		*at = entrant->next;
-		pthread_join(entrant->thread, NULL);
 		tm_free(entrant);
 	}
 }

@@ -110,13 +110,16 @@ static void set_states(struct session *session, enum wire_state state)
 static void stop_all(struct session *session, uint32_t cause, const char *note)
 {
 	set_states(session, WIRE_OFF);
+	entering_tell(session);
 	for (size_t i = 0; i < session->process_count; i++) {
-		struct section *section = recording_section(session->processes[i].recording);
-		recording_close(session->processes[i].recording);
-		if (!session->processes[i].alive || !section)
+		struct session_process *process = &session->processes[i];
+		struct section *section = recording_section(process->recording);
+		recording_close(process->recording);
+		if (!process->alive || !section)
 			continue;
-		section_end(section, &(struct section_ending){
-					     .cause = cause, .note = note, .still_runs = true});
+		section_end(section, &(struct section_ending){.cause = cause,
+							      .note = entering_note(process, note),
+							      .still_runs = true});
 	}
 }
 

@@ -29,6 +29,7 @@ struct session_process {
 	char *program;
 	struct patching_known known; /* of its present image */
 	char *not_entered; /* a program it started that could not be, and why; NULL: none */
+	char *end_note;    /* entering_note(); NULL: none was made */
 	char *moved_from;  /* the name it gave up for a program it had started; NULL: none */
 	struct recording *recording;
 	uint64_t children_recorded;
@@ -112,6 +113,10 @@ bool admit_qualifies(struct session *session, pid_t pid, pid_t parent);
 void entering_admit(struct session *session, struct rendezvous_peer *peer);
 /* Those that could not be: to be said in the trace of who started them. */
 void entering_tell(struct session *session);
+/* What its trace says at its end: `note` (or NULL), and that. Lives as long as the entry. */
+const char *entering_note(struct session_process *process, const char *note);
+/* Of a process's pieces the last one says it. */
+void entering_hand_over(struct session_process *process, struct session_process *next);
 
 /* ---- late.c ---- */
 
@@ -127,7 +132,7 @@ void command_rotate(struct session *session);
 /* SIGUSR1s that programs got since. */
 void command_usr1(struct session *session);
 /* The recording of one process ends; the program goes on. The file is completed meanwhile. */
-void command_stop(struct session_process *process, const char *note);
+void command_stop(struct session *session, struct session_process *process, const char *note);
 /*
  * Of entries that are done with: what is to be told at the end; their memory is given back. `wait`:
  * also of those whose files are still being finished.

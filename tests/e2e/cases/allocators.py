@@ -4,6 +4,7 @@ program, under other names, and of the program's own."""
 import pathlib
 
 from harness import case, run_program
+from watch import Watch
 
 HOOKS = ("alloc=region_get(size=1) alloc=region_many(count=1,size=2) "
          "realloc=region_grow(ptr=1,size=2) alloc=region_out(out=1,size=2) free=region_put(ptr=1)")
@@ -187,6 +188,34 @@ def started_stripped(t):
         t.equal("exit status", result.status, 3)
         for text in (result.err, t.tool("info", t.trace).out):
             t.expect("Not recorded: " in text and "has no symbols" in text, f"no word: {text!r}")
+
+
+@case("allocators/started_stripped_pieces", "that a static program was missed is lost in a later file")
+def started_stripped_pieces(t):
+    """The last piece says it, and one that was told to stop; together with what else is said."""
+    stripped = t.folder / "stripped"
+    run_program([t.need_tool("strip"), "-o", stripped, t.target("simple_static")], None, t.folder,
+                t.seconds)
+    program = ["sh", "-c", f"{stripped} 3; echo $$; read line; exit 4"]
+    for commands in (["rotate"], ["rotate", "stop"], ["stop"]):
+        for path in t.folder.glob("a*.tide"):
+            path.unlink()
+        run = [t.tidemark, "run", "-o", t.folder / "a.tide", "--", *program]
+        with Watch(t.start(run), t.seconds) as watch:
+            watch.wait_for("here\n")
+            pid = watch.read_until("\n").strip()
+            for command in commands:
+                result = t.tool("ctl", pid, command)
+                t.equal(f"{commands}: {command}", result.status, 0)
+            watch.send(b"\n")
+            t.equal(f"{commands}: exit status", watch.ended(), 4)
+        pieces = sorted(t.folder.glob("a*.tide"), key=lambda path: path.stat().st_mtime_ns)
+        t.equal(f"{commands}: files", len(pieces), 1 + commands.count("rotate"))
+        told = [path.name for path in pieces if "has no symbols" in t.tool("info", path).out]
+        t.equal(f"{commands}: files that say it", len(told), 1)
+        t.expect("stop" not in commands or
+                 any("stopped by" in t.tool("info", t.folder / name).out for name in told),
+                 f"{commands}: why it ends is not said")
 
 
 @case("allocators/no_ptrace", "without the right to trace a linked-in allocator is lost")
