@@ -146,9 +146,11 @@ static void take_unhooked(struct extra *extra, const struct copied *in)
 	char text[sizeof extra->unhooked] = "";
 	size_t at = strlen(extra->unhooked), bytes = in->count * 8;
 	memcpy(text, in->words, bytes < sizeof text ? bytes : sizeof text - 1);
-	if (!strstr(extra->unhooked, text) && at + strlen(text) + 3 < sizeof extra->unhooked)
-		snprintf(extra->unhooked + at, sizeof extra->unhooked - at, "%s%s", at ? ". " : "",
-			 text);
+	size_t length = strlen(text), gap = at ? 2 : 0;
+	if (strstr(extra->unhooked, text) || at + gap + length >= sizeof extra->unhooked)
+		return;
+	memcpy(extra->unhooked + at, ". ", gap);
+	memcpy(extra->unhooked + at + gap, text, length + 1);
 }
 
 /* The program names this moment. Control characters are the reader's business. */
