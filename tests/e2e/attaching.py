@@ -29,9 +29,11 @@ class Attachee:
         self.watch.__exit__()
 
     def task(self):
-        """A live thread's folder: the first thread may be a zombie."""
-        tasks = sorted(pathlib.Path(f"/proc/{self.pid}/task").iterdir(), reverse=True)
-        return tasks[0]
+        """A live thread's folder: the first thread's, which stays, unless it is a zombie."""
+        tasks = pathlib.Path(f"/proc/{self.pid}/task")
+        if thread_state(self.pid, self.pid) not in ("", "X", "Z"):
+            return tasks / str(self.pid)
+        return max(tasks.iterdir())
 
     def code(self):
         """The bytes of all its code that comes from files, by place."""
