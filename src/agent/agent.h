@@ -131,6 +131,10 @@ struct agent {
 	struct wire_page own_page;    /* where no file can be made, or none is wanted */
 } __attribute__((aligned(AGENT_PAGE)));
 
+struct agent_island {
+	uint64_t address, bytes;
+};
+
 /* What is the same in every process of the image: set once, survives fork. */
 struct agent_fixed {
 	_Atomic uint32_t resolved; /* atomic: real functions are known */
@@ -150,6 +154,9 @@ struct agent_fixed {
 	uint32_t filtered; /* set once: it has installed a seccomp filter, which children inherit */
 	uint32_t injected; /* set once: mapped by a tracer (attach.c); the loader does not know us
 			    */
+	/* For libraries that were loaded later; changed while there is one thread. */
+	struct agent_island islands[WIRE_LATE_ISLANDS];
+	uint32_t island_count;
 };
 
 extern struct agent agent __attribute__((visibility("hidden")));

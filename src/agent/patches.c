@@ -14,6 +14,7 @@ enum {
 	UNHOOKED_WORDS = 18,
 	SYS_NR_LSEEK_ = 8,
 	SEEK_TO_END = 2,
+	NOT_MAPPED = -14,
 	ASKING_NS_MAX = 1000 * 1000 * 1000,
 };
 
@@ -50,22 +51,28 @@ static bool map_island(const struct wire_island *island, const void *bytes)
 	return false;
 }
 
-/*
- * The pages that hold the patch are made writable for the moment; a page that is
- * not there says so. Read directly: reading through the kernel may be forbidden.
- */
-static bool write_patch(const struct wire_patch *patch)
+/* The pages that hold the patch; false: they are not there, or it is forbidden. */
+static bool protect(const struct wire_patch *patch, int rights)
 {
 	uintptr_t page = patch->address & ~(uintptr_t)(AGENT_PAGE - 1);
 	uintptr_t end = patch->address + WIRE_PATCH_BYTES;
 	size_t bytes = end > page + AGENT_PAGE ? 2 * AGENT_PAGE : AGENT_PAGE;
+	return !sys_failed(sys_mprotect((void *)page, bytes, rights));
+}
+
+/*
+ * The pages are made writable for the moment; one that is not there says so.
+ * Read directly: reading through the kernel may be forbidden.
+ */
+static bool write_patch(const struct wire_patch *patch)
+{
 	void *code = (void *)patch->address;
-	if (sys_failed(sys_mprotect((void *)page, bytes, PROT_READ | PROT_WRITE | PROT_EXEC)))
+	if (!protect(patch, PROT_READ | PROT_WRITE | PROT_EXEC))
 		return false;
 	bool expected = memcmp(code, patch->old, WIRE_PATCH_BYTES) == 0;
 	if (expected)
 		memcpy(code, patch->new, WIRE_PATCH_BYTES);
-	sys_mprotect((void *)page, bytes, PROT_READ | PROT_EXEC);
+	protect(patch, PROT_READ | PROT_EXEC);
 	return expected;
 }
 
@@ -129,20 +136,80 @@ void patches_apply(void)
 
 /* ---- libraries that were loaded later ---- */
 
-/* Not yet done. Through the kernel: with other threads the library may be gone already. */
-static bool is_pending(const struct wire_patch *patch)
+/* What is at the place of a patch. */
+enum look { LOOK_OTHER, LOOK_PENDING, LOOK_FORBIDDEN };
+
+/*
+ * Through the kernel: with other threads the library may be gone already. Where that is forbidden
+ * (seccomp, containers) the only thread may read by itself: nobody unloads anything meanwhile.
+ */
+static enum look look_at(const struct wire_patch *patch, bool alone)
 {
 	uint8_t code[WIRE_PATCH_BYTES];
-	return sys_peek(sys_gettid(), patch->address, code, sizeof code) &&
-	       !memcmp(code, patch->old, sizeof code);
+	struct sys_iovec local = {code, sizeof code};
+	struct sys_iovec remote = {(void *)patch->address, sizeof code};
+	long got = sys_process_vm_readv(sys_gettid(), &local, 1, &remote, 1);
+	const void *found = code;
+	if (got == NOT_MAPPED || (got >= 0 && got < (long)sizeof code))
+		return LOOK_OTHER;
+	if (got < 0 && !alone)
+		return LOOK_FORBIDDEN;
+	if (got < 0) {
+		if (!protect(patch, PROT_READ | PROT_EXEC))
+			return LOOK_OTHER;
+		found = (const void *)patch->address;
+	}
+	return memcmp(found, patch->old, sizeof code) ? LOOK_OTHER : LOOK_PENDING;
 }
 
-static uint32_t count_pending(const struct wire_patch *patches, uint32_t count)
+static uint32_t count_looks(const struct wire_patch *patches, uint32_t count, bool alone,
+			    enum look wanted)
 {
-	uint32_t pending = 0;
+	uint32_t found = 0;
 	for (uint32_t i = 0; i < count; i++)
-		pending += is_pending(&patches[i]);
-	return pending;
+		found += look_at(&patches[i], alone) == wanted;
+	return found;
+}
+
+/* One of ours whose library is gone has another's code from now on. */
+static bool renew_island(const struct wire_island *island, const void *bytes)
+{
+	void *at = (void *)island->address;
+	uint32_t i = 0;
+	while (i < agent_fixed.island_count && agent_fixed.islands[i].address != island->address)
+		i++;
+	if (i == agent_fixed.island_count || island->bytes > agent_fixed.islands[i].bytes ||
+	    sys_failed(sys_mprotect(at, island->bytes, PROT_READ | PROT_WRITE)))
+		return false;
+	memcpy(at, bytes, island->bytes);
+	return !sys_failed(sys_mprotect(at, island->bytes, PROT_READ | PROT_EXEC));
+}
+
+static bool place_island(const struct wire_island *island, const void *bytes)
+{
+	if (renew_island(island, bytes))
+		return true;
+	if (!map_island(island, bytes))
+		return false;
+	if (agent_fixed.island_count < WIRE_LATE_ISLANDS)
+		agent_fixed.islands[agent_fixed.island_count++] =
+			(struct agent_island){island->address, island->bytes};
+	return true;
+}
+
+static void apply_alone(const struct wire_island *island, const struct wire_patch *patches,
+			const void *bytes)
+{
+	uint32_t pending = count_looks(patches, island->patches, true, LOOK_PENDING), failed = 0;
+	if (!pending)
+		return;
+	if (!place_island(island, bytes))
+		failed = pending;
+	for (uint32_t i = 0; !failed && i < island->patches; i++)
+		if (look_at(&patches[i], true) == LOOK_PENDING)
+			failed += !write_patch(&patches[i]);
+	if (failed)
+		tell(island->name, "its code may not be changed here");
 }
 
 static bool apply_late(struct block *block)
@@ -152,20 +219,12 @@ static bool apply_late(struct block *block)
 	const void *bytes;
 	if (!take_island(block, &island, &patches, &bytes))
 		return false;
-	uint32_t pending = count_pending(patches, island.patches), failed = 0;
-	if (!pending)
-		return true;
-	if (procself_stat(PROCSELF_THREADS) != 1) {
+	if (procself_stat(PROCSELF_THREADS) == 1)
+		apply_alone(&island, patches, bytes);
+	else if (count_looks(patches, island.patches, false, LOOK_PENDING))
 		tell(island.name, "other threads were running when it was loaded");
-		return true;
-	}
-	if (!map_island(&island, bytes))
-		failed = pending;
-	for (uint32_t i = 0; !failed && i < island.patches; i++)
-		if (is_pending(&patches[i]))
-			failed += !write_patch(&patches[i]);
-	if (failed)
-		tell(island.name, "its code may not be changed here");
+	else if (count_looks(patches, island.patches, false, LOOK_FORBIDDEN))
+		tell(island.name, "its code may not be read here");
 	return true;
 }
 

@@ -33,6 +33,11 @@ struct work {
 void patching_refuse(char unhooked[PATCHING_UNHOOKED_BYTES], const char *name, const char *reason)
 {
 	size_t at = strlen(unhooked), room = PATCHING_UNHOOKED_BYTES - at;
+	char once[PATCHING_UNHOOKED_BYTES];
+	/* A module that is looked at again refuses the same again. */
+	snprintf(once, sizeof once, " %s (%s)", name, reason);
+	if (strstr(unhooked, once) || (at > 4 && !strcmp(unhooked + at - 4, " ...")))
+		return;
 	int bytes = snprintf(unhooked + at, room, "%s%s (%s)", at ? ", " : "Not hooked: ", name,
 			     reason);
 	if (bytes < 0 || (size_t)bytes >= room) /* whole reasons, or the sign that there are more */
@@ -72,17 +77,76 @@ static void put_set(struct work *work, const struct patch_set *set, const struct
 	work->islands++;
 }
 
+/* ---- islands of libraries that were loaded later ---- */
+
+static bool is_module(const struct patching_module *module, const struct proc_map *map)
+{
+	return module->start == map->start && module->inode == map->inode &&
+	       module->device == map->device;
+}
+
+/* It is as it was left, and nobody needs it but this module. */
+static bool is_free(const struct work *work, const struct patching_island *island,
+		    const struct proc_map *module)
+{
+	bool there = false, needed = false;
+	for (size_t i = 0; i < work->maps.count; i++) {
+		const struct proc_map *map = &work->maps.maps[i];
+		there |= map->executable && !map->inode && map->start <= island->address &&
+			 map->end >= island->address + island->bytes;
+		needed |= is_module(&island->owner, map);
+	}
+	return there && (!needed || is_module(&island->owner, module));
+}
+
+/* Else each turn of loading and unloading a library would cost the program an island. */
+static uint64_t find_island(struct work *work, const struct plan *plan,
+			    const struct proc_map *module)
+{
+	struct patching_known *known = work->options->known;
+	uint64_t bytes = patch_island_bytes(plan), low, high;
+	if (!work->options->late || !patch_reach(plan, &low, &high))
+		return 0;
+	for (size_t i = 0; i < known->island_count; i++) {
+		struct patching_island *island = &known->islands[i];
+		if (island->bytes < bytes || island->address < low ||
+		    island->address + bytes > high || !is_free(work, island, module))
+			continue;
+		island->owner = (struct patching_module){
+			.start = module->start, .device = module->device, .inode = module->inode};
+		return island->address;
+	}
+	return 0;
+}
+
+static uint64_t take_island(struct work *work, const struct plan *plan,
+			    const struct proc_map *module)
+{
+	struct patching_known *known = work->options->known;
+	uint64_t address = patch_room_take(&work->room, plan);
+	if (address && work->options->late && known->island_count < WIRE_LATE_ISLANDS)
+		known->islands[known->island_count++] =
+			(struct patching_island){.address = address,
+						 .bytes = patch_island_bytes(plan),
+						 .owner = {.start = module->start,
+							   .device = module->device,
+							   .inode = module->inode}};
+	return address;
+}
+
 /* A place for the module's island, and its patches. */
-static void place(struct work *work, struct plan *plan, const char *path)
+static void place(struct work *work, struct plan *plan, const struct proc_map *module)
 {
 	struct patch_set *set = NULL;
-	uint64_t island = patch_room_take(&work->room, plan);
+	uint64_t island = find_island(work, plan, module);
+	if (!island)
+		island = take_island(work, plan, module);
 	if (!island || patch_place(plan, island, work->options->glue, &set, NULL)) {
 		patching_refuse(work->options->known->refused, plan->entries[0].name,
 				"no memory near it is free");
 		return;
 	}
-	put_set(work, set, plan, path);
+	put_set(work, set, plan, module->path);
 	patch_set_free(set);
 }
 
@@ -108,7 +172,7 @@ static void plan_module(struct work *work, int fd, const struct proc_map *map)
 	work->options->known->hooks_found |= plan->hooks_found;
 	patching_refuse_all(work->options->known->refused, plan, NULL, 0);
 	if (plan->entry_count)
-		place(work, plan, map->path);
+		place(work, plan, map);
 	plan_free(plan);
 }
 
@@ -141,9 +205,7 @@ static const struct patching_module *find_known(const struct patching_known *kno
 						const struct proc_map *map)
 {
 	for (size_t i = 0; i < known->count; i++)
-		if (known->modules[i].start == map->start &&
-		    known->modules[i].inode == map->inode &&
-		    known->modules[i].device == map->device)
+		if (is_module(&known->modules[i], map))
 			return &known->modules[i];
 	return NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "inject/plan_hook.h"
+#include "wire/site.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +28,12 @@ struct patching_known {
 		bool late; /* it may be unloaded */
 	} * modules;
 	size_t count;
+	/* For libraries that were loaded later: used again when theirs is gone. */
+	struct patching_island {
+		uint64_t address, bytes;
+		struct patching_module owner;
+	} islands[WIRE_LATE_ISLANDS];
+	size_t island_count;
 	uint32_t closes;      /* as the agent said when it last asked */
 	uint64_t hooks_found; /* of the user's list */
 	char refused[PATCHING_UNHOOKED_BYTES];

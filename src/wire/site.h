@@ -99,6 +99,9 @@ struct wire_patches {
 	uint32_t reserved;
 };
 
+/* Of libraries that are loaded later: so many may be used again when theirs is gone. */
+enum { WIRE_LATE_ISLANDS = 64 };
+
 struct wire_island {
 	uint64_t address; /* whole pages */
 	uint64_t bytes;
