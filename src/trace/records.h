@@ -194,7 +194,12 @@ struct trace_slice_row {
 	uint16_t size_bucket_count, life_bucket_count; /* entries below */
 	const struct trace_bucket *sizes;              /* births by size; borrowed; sorted */
 	const struct trace_bucket *lives;              /* deaths by lifetime */
-	bool peak_known; /* its share of the peak changed in this slice: the next two are valid */
+	/*
+	 * The next two are its share of the peak, which changed in this slice. Else, where they are
+	 * known of other rows: the share less what it had live before the slice, modulo 2^64; not 0
+	 * only in slices that were merged.
+	 */
+	bool peak_known;
 	uint64_t peak_count;
 	uint64_t peak_bytes;
 };

@@ -99,6 +99,7 @@ int room_give(struct room *room, uint64_t offset, uint64_t bytes)
 		    before->bytes + bytes <= GAP_MAX;
 	int rc = 0;
 	room->gap_bytes += bytes;
+	room->block_total--;
 	if (join) {
 		before->bytes += bytes;
 		next--;
@@ -147,6 +148,7 @@ bool room_fold_one(struct room *room, int *ret_error)
 		return false;
 	struct room_block block = room->blocks[room->first++];
 	room->count--;
+	room->event_bytes -= block.bytes;
 	if (block.section == room->section)
 		room->folded += block.events;
 	*ret_error = room_give(room, block.offset, block.bytes);
@@ -163,15 +165,22 @@ int room_fold(struct room *room)
 	return rc;
 }
 
+uint64_t room_usable(const struct room *room)
+{
+	uint64_t reserve =
+		INDEX_RESERVE +
+		(room->block_total + room->gap_count) * sizeof(struct format_index_entry) / 2;
+	return room->limit_bytes > reserve ? room->limit_bytes - reserve : 0;
+}
+
 bool room_place(struct room *room, uint64_t bytes, bool must_keep, uint64_t sealed_end,
 		uint64_t *ret_offset)
 {
-	uint64_t reserve =
-		INDEX_RESERVE + room->block_total * sizeof(struct format_index_entry) / 2;
+	uint64_t usable = room_usable(room);
 	for (int rc = 0;;) {
 		size_t gap = find_gap(room, bytes);
 		bool fits = !room->no_growth && (!room->limit_bytes ||
-						 sealed_end + bytes + reserve <= room->limit_bytes);
+						 sealed_end + bytes <= usable);
 		if (gap != SIZE_MAX || fits) {
 			*ret_offset = gap != SIZE_MAX ? room->gaps[gap].offset : sealed_end;
 			return true;
@@ -213,7 +222,7 @@ static void begin_section(struct room *room, uint32_t section)
 	room->section = section;
 	room->base_ns += room->last_ns;
 	room->last_ns = 0;
-	room->covered = room->folded = 0;
+	room->stored = room->covered = room->folded = 0;
 	room->uncovered_bytes = 0;
 }
 
@@ -258,12 +267,15 @@ int room_note(struct room *room, const struct format_block_header *header, uint6
 		.section = header->section,
 		.events = header->type == FORMAT_EVENTS ? header->count : 0,
 		.start_ns = header->start_ns,
+		.first_event = header->first_ordinal,
 		.time_ns = room->base_ns + header->end_ns,
 		.end_event = header->type == FORMAT_EVENTS || !last
 				     ? header->first_ordinal + header->count
 				     : last->end_event,
 	};
 	room->uncovered_bytes += bytes;
+	room->event_bytes += bytes;
+	room->stored = block.end_event;
 	return push(room, &block);
 }
 
@@ -284,6 +296,16 @@ bool room_wants_slice(const struct room *room)
 	if (room->no_growth)
 		return room->uncovered_bytes > 0;
 	return room->limit_bytes && room->uncovered_bytes > room->limit_bytes / 4;
+}
+
+uint64_t room_first_event(const struct room *room, uint32_t section)
+{
+	const struct room_block *oldest = room->count ? &room->blocks[room->first] : NULL;
+	if (oldest && oldest->section == section)
+		return oldest->first_event;
+	if (oldest && oldest->section < section)
+		return 0;
+	return section == room->section ? room->stored : UINT64_MAX;
 }
 
 uint64_t room_since(const struct room *room)

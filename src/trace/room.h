@@ -29,7 +29,7 @@ struct room_gap {
 struct room_block {
 	uint64_t offset, bytes;
 	uint64_t time_ns;             /* of its last event, over all sections */
-	uint64_t start_ns, end_event; /* in its section */
+	uint64_t start_ns, first_event, end_event; /* in its section */
 	uint32_t section, events;     /* 0: it only belongs to one */
 };
 
@@ -44,10 +44,12 @@ struct room {
 	uint64_t gap_bytes;
 	struct room_block *blocks; /* from `first` on, oldest first */
 	size_t first, count, block_room;
-	uint64_t block_total;      /* blocks written: the index will need room for them */
+	uint64_t block_total;      /* blocks that are there: the index will need room for them */
+	uint64_t event_bytes;      /* of these, in `blocks` */
 	uint64_t now_ns;           /* of the newest event, over all sections */
 	uint64_t base_ns, last_ns; /* start of the open section there; its newest event */
 	uint32_t section;
+	uint64_t stored;  /* one past the last event of the open section that was written */
 	uint64_t covered; /* events of the open section that slices have */
 	uint64_t uncovered_bytes;
 	uint64_t folded; /* events of the open section that were given back */
@@ -55,6 +57,8 @@ struct room {
 
 /* Gives everything back that was allocated. */
 void room_done(struct room *room);
+/* Of the limit, what is left for blocks beside the index at the end. */
+uint64_t room_usable(const struct room *room);
 /*
  * Where a block of so many bytes goes: *ret_offset is in a gap, or the end. False: it
  * does not fit within the limit (never said of what must be kept).
@@ -77,5 +81,7 @@ bool room_fold_one(struct room *room, int *ret_error);
 TM_MUST_CHECK int room_give(struct room *room, uint64_t offset, uint64_t bytes);
 /* A slice would make much of it foldable. */
 bool room_wants_slice(const struct room *room);
+/* The first event of a section that is there one by one; UINT64_MAX: none will ever be. */
+uint64_t room_first_event(const struct room *room, uint32_t section);
 /* When single events of the open section begin; UINT64_MAX: there are none. */
 uint64_t room_since(const struct room *room);

@@ -35,10 +35,11 @@ static int add(struct scan *scan, struct source *source, const struct format_ind
 	return 0;
 }
 
-/* Names that were found after their section had ended may come at any time. */
+/* Names may be found, and slices merged, after their section has ended. */
 static bool may_be_late(unsigned type)
 {
-	return type == FORMAT_SYMBOLS || type == FORMAT_SOURCES;
+	return type == FORMAT_SYMBOLS || type == FORMAT_SOURCES || type == FORMAT_SLICE ||
+	       type == FORMAT_CURVE;
 }
 
 /* May this block follow one of that section? Sections rise one by one. */
@@ -271,8 +272,13 @@ static struct sealed sealed_ordinals(const struct scan *scan)
 		sealed.section = scan->section;
 	for (size_t i = 0; i < scan->count; i++) {
 		const struct format_block_header *header = &scan->entries[i].header;
-		if (header->section == sealed.section && header->type < FORMAT_TYPE_COUNT)
-			sealed.last[header->type] = header->first_ordinal + 1;
+		if (header->section != sealed.section || header->type >= FORMAT_TYPE_COUNT)
+			continue;
+		/* Merged slices come late, and stand for several numbers. */
+		uint64_t end = header->first_ordinal +
+			       (header->type == FORMAT_SLICE && header->count ? header->count : 1);
+		if (end > sealed.last[header->type])
+			sealed.last[header->type] = end;
 	}
 	return sealed;
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "trace/ages.h"
 #include "trace/block.h"
 #include "trace/index.h"
 #include "trace/journal.h"
@@ -51,33 +52,13 @@ struct sink {
 	struct space space;
 	bool space_low;
 	struct room room; /* active: blocks of events are given back, and written over */
+	struct ages ages; /* and slices merged */
 	/* Shared. */
 	_Atomic int error; /* first error, negative errno */
 	atomic_bool events_stopped;
 	_Atomic uint64_t bytes, unstored, folded, since_ns, covered;
 	atomic_bool wants_slice, disk_low, hurried;
 };
-
-struct sink_batch *sink_batch_new(void)
-{
-	return tm_alloc(sizeof(struct sink_batch));
-}
-
-struct sink_part *sink_batch_add(struct sink_batch *batch, enum format_type type, uint32_t section)
-{
-	struct sink_part *part = &batch->parts[batch->count++];
-	part->header = (struct format_block_header){.type = (uint8_t)type, .section = section};
-	return part;
-}
-
-struct sink_batch *sink_batch_free(struct sink_batch *batch)
-{
-	if (!batch)
-		return NULL;
-	for (size_t i = 0; i < batch->count; i++)
-		bytes_done(&batch->parts[i].raw);
-	return tm_free(batch);
-}
 
 static void set_error(struct sink *s, int code)
 {
@@ -205,12 +186,14 @@ static void tell_room(struct sink *s)
 }
 
 /* The packed block goes into a gap, or to the end. 0, 1: there is no room for it; -errno. */
-static int place_part(struct sink *s, const struct sink_part *part)
+static int place_part(struct sink *s, const struct sink_part *part, bool must_keep,
+		      uint64_t *ret_offset)
 {
 	struct room *room = &s->room;
 	uint64_t bytes = s->packed.used, offset;
-	if (!room_place(room, bytes, !is_of_events(part->header.type), s->sealed_end, &offset))
+	if (!room_place(room, bytes, must_keep, s->sealed_end, &offset))
 		return 1;
+	*ret_offset = offset;
 	bool at_end = offset == s->sealed_end;
 	if (at_end && journal_make_way(&s->journal, offset + bytes) < 0)
 		cut_at_sealed_end(s);
@@ -221,9 +204,55 @@ static int place_part(struct sink *s, const struct sink_part *part)
 		return rc;
 	if (at_end)
 		s->sealed_end += bytes;
-	if (part->header.type == FORMAT_SLICE)
+	if (part->covers)
 		room_cover(room, part->covers);
 	return room_note(room, &part->header, offset, bytes);
+}
+
+/*
+ * What ages made of older blocks is written, then they are given back: at any moment the file has
+ * the one or the others. 1: there is no room for it.
+ */
+static int replace_blocks(struct sink *s, struct sink_part *part)
+{
+	struct sink_batch none = {0};
+	uint64_t offset = 0;
+	s->packed.used = 0;
+	pack_part(s, &none, part);
+	int rc = s->packed.failed || s->packed.used == 0 ? 1 : 0;
+	if (rc == 0)
+		rc = place_part(s, part, false, &offset);
+	if (rc == 0)
+		rc = ages_replaced(&s->ages, &s->room, &part->header, offset, s->packed.used);
+	bytes_done(&part->raw);
+	return rc;
+}
+
+static int write_curve(struct sink *s, bool at_end)
+{
+	struct sink_part part = {0};
+	if (!ages_curve(&s->ages, at_end, &part.header, &part.raw))
+		return 0;
+	int rc = replace_blocks(s, &part);
+	return rc < 0 ? rc : 0;
+}
+
+/* Where old slices take too much room, they get coarser: a few at a time. */
+static int merge_slices(struct sink *s)
+{
+	int rc = 0;
+	for (int i = 0; i < AGES_STEPS && rc == 0; i++) {
+		struct sink_part part = {0};
+		enum ages_step step = ages_merge(&s->ages, &s->room, s->sealed_end, &part.header,
+						 &part.raw);
+		if (step == AGES_NOTHING)
+			break;
+		if (step == AGES_FOLD)
+			rc = room_fold_one(&s->room, &rc) ? rc : 1;
+		else
+			rc = replace_blocks(s, &part);
+	}
+	return rc < 0 ? rc : write_curve(s, false);
 }
 
 /* One block after the other: what is referred to is whole before. */
@@ -232,15 +261,24 @@ static bool write_apart(struct sink *s, struct sink_batch *batch)
 	int rc = 0;
 	for (size_t i = 0; i < batch->count && rc >= 0; i++) {
 		struct sink_part *part = &batch->parts[i];
+		if (part->header.type == FORMAT_END)
+			rc = write_curve(s, true);
+		if (rc < 0)
+			break;
 		s->packed.used = 0;
 		pack_part(s, batch, part);
 		if (s->packed.used == 0 || s->packed.failed)
 			continue;
-		rc = place_part(s, part);
+		uint64_t offset = 0;
+		rc = place_part(s, part, !is_of_events(part->header.type), &offset);
 		part->packed = rc == 0;
+		if (rc == 0)
+			ages_note(&s->ages, &part->header, &part->raw, offset, s->packed.used);
 	}
 	if (rc >= 0)
 		rc = s->packed.failed ? -ENOMEM : room_fold(&s->room);
+	if (rc >= 0)
+		rc = merge_slices(s);
 	tell_room(s);
 	if (rc < 0) {
 		set_error(s, rc);
@@ -518,6 +556,7 @@ static void release(struct sink *s)
 	syncer_done(&s->syncer);
 	bytes_done(&s->packed);
 	room_done(&s->room);
+	ages_done(&s->ages);
 	ZSTD_freeCCtx(s->zstd);
 	pthread_cond_destroy(&s->filled);
 	pthread_cond_destroy(&s->drained);

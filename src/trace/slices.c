@@ -27,6 +27,7 @@ enum slice_column {
 	SLICE_LIFE_COUNTS,
 	SLICE_PEAK,   /* 0 unknown; else blocks + 1, then bytes */
 	SLICE_CULLED, /* only where blocks are culled: events so far, threads, a row for each */
+	SLICE_PEAK_MOVED, /* only of merged slices: signed, of rows whose share is 0 in SLICE_PEAK */
 	SLICE_COLUMNS,
 };
 
@@ -118,9 +119,31 @@ static void put_culled(struct bytes *column, const struct trace_slice *slice)
 	}
 }
 
+static void put_moved(struct bytes *column, const struct trace_slice *slice)
+{
+	for (uint32_t i = 0; i < slice->row_count; i++) {
+		if (slice->rows[i].peak_known)
+			continue;
+		bytes_put_signed(column, (int64_t)slice->rows[i].peak_count);
+		bytes_put_signed(column, (int64_t)slice->rows[i].peak_bytes);
+	}
+}
+
+/* Columns at the end that say nothing are left out. */
+static size_t column_count(const struct trace_slice *slice)
+{
+	for (uint32_t i = 0; i < slice->row_count; i++) {
+		const struct trace_slice_row *row = &slice->rows[i];
+		if (!row->peak_known && (row->peak_count || row->peak_bytes))
+			return SLICE_COLUMNS;
+	}
+	return slice->culled_events ? SLICE_PEAK_MOVED : SLICE_CULLED;
+}
+
 void slices_put(struct bytes *out, const struct trace_slice *slice)
 {
 	struct bytes columns[SLICE_COLUMNS] = {0};
+	size_t count = column_count(slice);
 	slices_put_facts(&columns[SLICE_FACTS], slice);
 	uint32_t last_stack = 0;
 	for (uint32_t i = 0; i < slice->row_count; i++) {
@@ -129,12 +152,14 @@ void slices_put(struct bytes *out, const struct trace_slice *slice)
 	}
 	if (slice->culled_events)
 		put_culled(&columns[SLICE_CULLED], slice);
+	if (count == SLICE_COLUMNS)
+		put_moved(&columns[SLICE_PEAK_MOVED], slice);
 	struct span spans[SLICE_COLUMNS];
 	for (int i = 0; i < SLICE_COLUMNS; i++) {
 		spans[i] = span_of(columns[i].data, columns[i].used);
 		out->failed |= columns[i].failed;
 	}
-	container_put(out, spans, slice->culled_events ? SLICE_COLUMNS : SLICE_CULLED);
+	container_put(out, spans, count);
 	for (int i = 0; i < SLICE_COLUMNS; i++)
 		bytes_done(&columns[i]);
 }
@@ -213,6 +238,7 @@ static bool get_buckets(struct span *buckets, struct span *counts, struct trace_
 /* How far the arrays are filled. */
 struct fill {
 	size_t deaths, sizes, lives;
+	bool moved; /* there are shares less what was live before */
 };
 
 static bool get_row(struct span *columns, struct slices_reader *r, struct trace_slice_row *row,
@@ -230,6 +256,9 @@ static bool get_row(struct span *columns, struct slices_reader *r, struct trace_
 		row->peak_known = true;
 		row->peak_count = peak - 1;
 		row->peak_bytes = span_varint(&columns[SLICE_PEAK]);
+	} else if (fill->moved) {
+		row->peak_count = (uint64_t)span_signed(&columns[SLICE_PEAK_MOVED]);
+		row->peak_bytes = (uint64_t)span_signed(&columns[SLICE_PEAK_MOVED]);
 	}
 	if (!get_deaths(columns, r->slice.slice_id, row, r->deaths + fill->deaths))
 		return false;
@@ -248,7 +277,7 @@ static bool get_row(struct span *columns, struct slices_reader *r, struct trace_
 
 static const char *get_rows(struct span *columns, uint32_t stack_count, struct slices_reader *r)
 {
-	struct fill fill = {0};
+	struct fill fill = {.moved = span_left(&columns[SLICE_PEAK_MOVED]) > 0};
 	uint64_t stack_id = 0;
 	for (uint32_t i = 0; i < r->slice.row_count; i++) {
 		uint64_t step = span_varint(&columns[SLICE_STACK]);

@@ -89,12 +89,24 @@ static void add_row(struct sums *sums, struct sums_row *to, const struct trace_s
 	if (row->peak_known) {
 		to->sum.peak_count = row->peak_count;
 		to->sum.peak_bytes = row->peak_bytes;
+	} else { /* what was live before, which is settled, and what came since */
+		to->sum.peak_count += row->peak_count;
+		to->sum.peak_bytes += row->peak_bytes;
 	}
+}
+
+/* In slices that were merged not every row says so. */
+static bool peak_rose(const struct trace_slice *slice)
+{
+	for (uint32_t i = 0; i < slice->row_count; i++)
+		if (slice->rows[i].peak_known)
+			return true;
+	return false;
 }
 
 int sums_add(struct sums *sums, const struct trace_slice *slice)
 {
-	if (slice->row_count > 0 && slice->rows[0].peak_known)
+	if (peak_rose(slice))
 		sums->epoch++;
 	for (uint32_t i = 0; i < slice->row_count; i++) {
 		struct sums_row *row = row_for(sums, slice->rows[i].stack_id);

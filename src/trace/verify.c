@@ -204,10 +204,6 @@ static int check_ordinals(const struct table_check *t, enum format_type type)
 		uint64_t first = group->header.first_ordinal;
 		uint64_t offset = t->r->scan.entries[section->members[group->first]].offset;
 		int rc = 0;
-		/* The journal has the open slice more than once: the last counts. */
-		if (type == FORMAT_SLICE && group->header.flags & FORMAT_JOURNAL && next &&
-		    first == next - 1)
-			continue;
 		if (first != next)
 			rc = trace_check_tell(t->check, t->section, offset,
 					      "%s %" PRIu64 " to %" PRIu64 " are missing before it",
@@ -217,6 +213,27 @@ static int check_ordinals(const struct table_check *t, enum format_type type)
 		next = first + group->header.count;
 	}
 	return 0;
+}
+
+/* Those that count: neither what was merged since nor older ones of the open slice. */
+static int check_slices(const struct table_check *t)
+{
+	const struct reader_slices *slices = &t->r->slices;
+	uint64_t next = 0;
+	int rc = 0;
+	for (size_t i = 0; i < slices->count && rc == 0; i++) {
+		const struct reader_slice *slice = &slices->rows[i];
+		const struct section_group *group =
+			section_group(&t->r->section, FORMAT_SLICE, slice->group);
+		if (slice->first != next)
+			rc = trace_check_tell(
+				t->check, t->section,
+				t->r->scan.entries[t->r->section.members[group->first]].offset,
+				"%s %" PRIu64 " to %u are missing before it",
+				source_type_name(FORMAT_SLICE), next, slice->first);
+		next = (uint64_t)slice->last + 1;
+	}
+	return rc;
 }
 
 static int check_ends(const struct table_check *t)
@@ -299,12 +316,14 @@ static int load_tables(struct table_check *t, struct tm_error *err)
 static int check_section(struct table_check *t, struct tm_error *err)
 {
 	static const enum format_type types[] = {FORMAT_STACKS, FORMAT_MAPS, FORMAT_SAMPLES,
-						 FORMAT_MOMENTS, FORMAT_SLICE};
+						 FORMAT_MOMENTS};
 	int rc = trace_reader_select(t->r, t->section, err);
 	if (rc == 0)
 		rc = check_ends(t);
 	for (size_t i = 0; i < sizeof types / sizeof types[0] && rc == 0; i++)
 		rc = check_ordinals(t, types[i]);
+	if (rc == 0)
+		rc = check_slices(t);
 	if (rc == 0)
 		rc = load_tables(t, err);
 	if (rc == 0)

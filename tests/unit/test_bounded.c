@@ -34,6 +34,7 @@ struct pair {
 	struct ref_source source;
 	uint64_t events, births;
 	uint32_t slices;
+	uint32_t slice_every; /* a slice ends after one in so many batches; 0: 4 */
 };
 
 static void begin(struct side *side, const struct trace_writer_options *options)
@@ -77,7 +78,7 @@ static void run(struct pair *pair, uint64_t events)
 		/* Small blocks of events, so that few of them are a long run. */
 		REQUIRE(!trace_writer_skip(pair->whole.writer, pair->events, pair->births));
 		REQUIRE(!trace_writer_skip(pair->bounded.writer, pair->events, pair->births));
-		if (ref_random(&pair->source, 4) == 0) {
+		if (ref_random(&pair->source, pair->slice_every ? pair->slice_every : 4) == 0) {
 			cut(&pair->whole);
 			cut(&pair->bounded);
 			pair->source.time_ns += 5000;
@@ -310,6 +311,41 @@ static void by_size(void)
 	with_bounds(&(struct trace_writer_options){.addresses = true, .retain_bytes = 200000});
 }
 
+/* ---- slices that are merged ---- */
+
+enum { AGED_BYTES = 120000, AGED_EVENTS = 30000 };
+
+static const struct trace_writer_options aged_bounds = {.addresses = true,
+							.retain_bytes = AGED_BYTES};
+
+/* Many more slices than fit: old ones become one with their neighbours, and all stays true. */
+static void aged(void)
+{
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct pair pair;
+		uint64_t largest = 0;
+		start(&pair, seed, &aged_bounds);
+		pair.slice_every = 1;
+		for (int i = 0; i < 100; i++) {
+			run(&pair, AGED_EVENTS / 100);
+			trace_writer_flush(pair.bounded.writer);
+			if (bytes_of(pair.bounded.path) > largest)
+				largest = bytes_of(pair.bounded.path);
+		}
+		finish(&pair.whole);
+		finish(&pair.bounded);
+		CHECK(largest <= AGED_BYTES);
+		CHECK(bytes_of(pair.bounded.path) <= AGED_BYTES);
+		compare(&pair);
+		is_sound(&pair.bounded);
+		size_t slices = trace_reader_slice_count(pair.bounded.reader);
+		tap_note("%zu slices of %u; %d bytes, %d whole", slices, pair.slices + 1,
+			 (int)bytes_of(pair.bounded.path), (int)bytes_of(pair.whole.path));
+		CHECK(slices >= 8 && slices < pair.slices / 2);
+		done(&pair);
+	}
+}
+
 /* ---- a file without its end ---- */
 
 /* What a reader finds when the writer is killed: all that was recorded. */
@@ -347,6 +383,7 @@ static void unfinished(void)
 static const struct tap_case cases[] = {
 	{.name = "figures of a trace whose old events were folded by age", .run = by_time},
 	{.name = "figures of a trace whose old events were folded to fit a size", .run = by_size},
+	{.name = "figures of a trace whose old slices were merged", .run = aged},
 	{.name = "a folded trace whose writer was killed", .run = unfinished},
 };
 
