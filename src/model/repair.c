@@ -32,6 +32,7 @@ struct work {
 	bool culled; /* blocks are missing between others, as --cull leaves them out */
 	/* What the first pass found. */
 	uint64_t readable, promised, all;
+	uint64_t missing_before; /* the last block of events that can be read */
 	uint32_t stack_end;
 	struct gap *gaps;
 	size_t gap_count, gap_room;
@@ -187,6 +188,7 @@ static int look_at_events(struct work *k)
 		event = end;
 		block_id = look_at_block(&cursor, &k->stack_end);
 		k->readable += cursor.block.event_count;
+		k->missing_before = end - k->readable;
 	}
 	cursor_done(&cursor);
 	if (k->cut_count && k->cuts[k->cut_count - 1] > k->promised)
@@ -242,6 +244,9 @@ static int write_end(struct work *k)
 	/* Those after the last slice are lost; those before it are in the figures. */
 	uint64_t covered = k->done.kept_slices ? k->cuts[k->cut_count - 1] : 0;
 	end.events_not_stored = missing < covered ? missing : covered;
+	/* Kept events have their old numbers: what is not there before them is not stored. */
+	if (k->done.kept_slices && end.events_not_stored < k->missing_before)
+		end.events_not_stored = k->missing_before;
 	if (!k->done.kept_slices) {
 		/* Only the old figures had these. Some lie between the events that are there. */
 		uint64_t inner = end.folded_events + end.culled_events;

@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-	SLICES_MAX = 4096,         /* kept in any case; more are merged */
-	SLICES_MIN = 8,            /* no fewer are left */
-	MERGE_RAW_MAX = 32 << 20,  /* unpacked bytes of two: what merging may take */
-	STALE_SHARE = 8,           /* of the slices, one in so many is in no curve */
+	SLICES_MAX = 4096,        /* kept in any case; more are merged */
+	SLICES_MIN = 8,           /* no fewer are left */
+	MERGE_RAW_MAX = 32 << 20, /* unpacked bytes of two: what merging may take */
+	STALE_SHARE = 8,          /* of the slices, one in so many is in no curve */
 };
 
 void ages_done(struct ages *ages)
@@ -69,8 +69,8 @@ static bool note_slice(struct ages *ages, const struct format_block_header *head
 	return true;
 }
 
-static bool note_block(struct ages *ages, const struct format_block_header *header,
-		       uint64_t offset, uint64_t bytes)
+static bool note_block(struct ages *ages, const struct format_block_header *header, uint64_t offset,
+		       uint64_t bytes)
 {
 	void *blocks = ages->blocks;
 	if (!grow(&blocks, ages->block_count, &ages->block_room, sizeof *ages->blocks))
@@ -101,8 +101,7 @@ void ages_note(struct ages *ages, const struct format_block_header *header, cons
 static bool too_large(const struct ages *ages, const struct room *room, uint64_t sealed_end)
 {
 	uint64_t usable = room_usable(room);
-	return room->limit_bytes &&
-	       sealed_end - room->gap_bytes - room->event_bytes > usable / 2 &&
+	return room->limit_bytes && sealed_end - room->gap_bytes - room->event_bytes > usable / 2 &&
 	       ages->slice_bytes > usable / 8;
 }
 
@@ -111,8 +110,7 @@ static bool may_merge(const struct room *room, const struct ages_slice *a,
 {
 	return a->section == b->section && !a->stuck && !b->stuck &&
 	       a->raw_bytes + b->raw_bytes <= MERGE_RAW_MAX &&
-	       b->facts.first_event + b->facts.event_count <=
-		       room_first_event(room, b->section);
+	       b->facts.first_event + b->facts.event_count <= room_first_event(room, b->section);
 }
 
 /* The pair whose span is the shortest beside its age; false: none may be merged. */
@@ -180,7 +178,8 @@ static uint32_t last_of(const void *ctx, uint32_t number)
 			high = middle;
 	}
 	/* Births in either of the two that become one are in the second, whose number it has. */
-	return low >= numbers->ages->chosen ? UINT32_MAX : numbers->ages->slices[low].facts.slice_id;
+	return low >= numbers->ages->chosen ? UINT32_MAX
+					    : numbers->ages->slices[low].facts.slice_id;
 }
 
 static bool merge_pair(struct ages *ages, const struct room *room, struct bytes *out)
@@ -234,9 +233,8 @@ bool ages_curve(struct ages *ages, bool all, struct format_block_header *ret_hea
 	if (ages->off || ages->stale == 0 ||
 	    (!all && ages->stale < SLICES_MIN + ages->count / STALE_SHARE))
 		return false;
-	*ret_header = (struct format_block_header){.type = FORMAT_CURVE,
-						   .flags = FORMAT_MERGED,
-						   .section = ages->stale_section};
+	*ret_header = (struct format_block_header){
+		.type = FORMAT_CURVE, .flags = FORMAT_MERGED, .section = ages->stale_section};
 	for (size_t i = 0; i < ages->count; i++) {
 		const struct ages_slice *slice = &ages->slices[i];
 		if (slice->section != ages->stale_section)

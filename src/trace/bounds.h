@@ -17,7 +17,7 @@ struct trace_writer_options {
 	/*
 	 * Older events are folded: they stay in the slices, their blocks are written over. 0 = not;
 	 * retain_ns: single events of the last so long stay. retain_bytes: the file gets no larger,
-	 * if the rest of it is not.
+	 * if names, stacks and samples are not. Slices are merged with age.
 	 */
 	uint64_t retain_ns, retain_bytes;
 	uint32_t queue_blocks; /* 0 = default */

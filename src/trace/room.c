@@ -13,6 +13,7 @@ enum {
 	HEADER = sizeof(struct format_block_header),
 	GAP_MAX = FORMAT_RAW_MAX,  /* with its header; larger ones stay two */
 	INDEX_RESERVE = 64 * 1024, /* of the limit, for the end of the file */
+	INDEX_SHARE = 64,          /* or one in so many of its bytes */
 	PUNCH_BYTES = 1 << 20,     /* gaps from this on give their pages back */
 	PUNCH_SLACK = 64 << 20,    /* while there is more room than this */
 };
@@ -165,11 +166,13 @@ int room_fold(struct room *room)
 	return rc;
 }
 
+/* Never much less than before: blocks that lie further on stay there. */
 uint64_t room_usable(const struct room *room)
 {
-	uint64_t reserve =
-		INDEX_RESERVE +
-		(room->block_total + room->gap_count) * sizeof(struct format_index_entry) / 2;
+	uint64_t entries = room->block_total + room->gap_count;
+	uint64_t reserve = INDEX_RESERVE + entries * sizeof(struct format_index_entry) / 2;
+	if (reserve < room->limit_bytes / INDEX_SHARE)
+		reserve = room->limit_bytes / INDEX_SHARE;
 	return room->limit_bytes > reserve ? room->limit_bytes - reserve : 0;
 }
 
@@ -179,8 +182,8 @@ bool room_place(struct room *room, uint64_t bytes, bool must_keep, uint64_t seal
 	uint64_t usable = room_usable(room);
 	for (int rc = 0;;) {
 		size_t gap = find_gap(room, bytes);
-		bool fits = !room->no_growth && (!room->limit_bytes ||
-						 sealed_end + bytes <= usable);
+		bool fits =
+			!room->no_growth && (!room->limit_bytes || sealed_end + bytes <= usable);
 		if (gap != SIZE_MAX || fits) {
 			*ret_offset = gap != SIZE_MAX ? room->gaps[gap].offset : sealed_end;
 			return true;

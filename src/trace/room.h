@@ -28,9 +28,9 @@ struct room_gap {
 /* A block of events, or what belongs to one. */
 struct room_block {
 	uint64_t offset, bytes;
-	uint64_t time_ns;             /* of its last event, over all sections */
+	uint64_t time_ns;                          /* of its last event, over all sections */
 	uint64_t start_ns, first_event, end_event; /* in its section */
-	uint32_t section, events;     /* 0: it only belongs to one */
+	uint32_t section, events;                  /* 0: it only belongs to one */
 };
 
 struct room {

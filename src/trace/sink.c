@@ -12,53 +12,17 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/memory.h"
-#include "trace/ages.h"
 #include "trace/block.h"
 #include "trace/index.h"
-#include "trace/journal.h"
-#include "trace/room.h"
-#include "trace/space.h"
-#include "trace/syncer.h"
+#include "trace/sink_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
-#include <zstd.h>
 
 enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_PATIENCE_S = 4 };
-
-struct sink {
-	int fd;
-	uint64_t file_id, max_bytes;
-	/* Queue; under lock. */
-	pthread_mutex_t lock;
-	pthread_cond_t filled, drained;
-	struct sink_batch *first, *last;
-	uint32_t queued, queue_blocks;
-	bool stopping;
-	/* The thread's own. */
-	pthread_t thread;
-	ZSTD_CCtx *zstd;
-	struct bytes packed;
-	uint64_t sealed_end;
-	uint32_t sequence, journal_sequence;
-	struct journal journal;
-	bool journal_off;
-	struct syncer syncer;
-	struct space space;
-	bool space_low;
-	struct room room; /* active: blocks of events are given back, and written over */
-	struct ages ages; /* and slices merged */
-	/* Shared. */
-	_Atomic int error; /* first error, negative errno */
-	atomic_bool events_stopped;
-	_Atomic uint64_t bytes, unstored, folded, since_ns, covered;
-	atomic_bool wants_slice, disk_low, hurried;
-};
 
 static void set_error(struct sink *s, int code)
 {
@@ -243,8 +207,8 @@ static int merge_slices(struct sink *s)
 	int rc = 0;
 	for (int i = 0; i < AGES_STEPS && rc == 0; i++) {
 		struct sink_part part = {0};
-		enum ages_step step = ages_merge(&s->ages, &s->room, s->sealed_end, &part.header,
-						 &part.raw);
+		enum ages_step step =
+			ages_merge(&s->ages, &s->room, s->sealed_end, &part.header, &part.raw);
 		if (step == AGES_NOTHING)
 			break;
 		if (step == AGES_FOLD)
@@ -463,56 +427,6 @@ int sink_put(struct sink *s, struct sink_batch *batch)
 		sink_batch_free(batch);
 	}
 	return sink_error(s);
-}
-
-int sink_error(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->error);
-}
-
-bool sink_events_stopped(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->events_stopped);
-}
-
-uint64_t sink_bytes(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->bytes);
-}
-
-uint64_t sink_unstored(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->unstored);
-}
-
-bool sink_disk_low(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->disk_low);
-}
-
-bool sink_wants_slice(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->wants_slice);
-}
-
-uint64_t sink_covered(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->covered);
-}
-
-uint64_t sink_folded(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->folded);
-}
-
-uint64_t sink_since_ns(const struct sink *s)
-{
-	return atomic_load(&((struct sink *)s)->since_ns);
-}
-
-void sink_add_unstored(struct sink *s, uint64_t events)
-{
-	atomic_fetch_add(&s->unstored, events);
 }
 
 static int write_file_header(struct sink *s)

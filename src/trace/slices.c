@@ -25,9 +25,10 @@ enum slice_column {
 	SLICE_SIZE_COUNTS,
 	SLICE_LIFE_BUCKETS,
 	SLICE_LIFE_COUNTS,
-	SLICE_PEAK,   /* 0 unknown; else blocks + 1, then bytes */
-	SLICE_CULLED, /* only where blocks are culled: events so far, threads, a row for each */
-	SLICE_PEAK_MOVED, /* only of merged slices: signed, of rows whose share is 0 in SLICE_PEAK */
+	SLICE_PEAK,       /* 0 unknown; else blocks + 1, then bytes */
+	SLICE_CULLED,     /* only where blocks are culled: events so far, threads, a row for each */
+	SLICE_PEAK_MOVED, /* only of merged slices: signed, of rows whose share is 0 in SLICE_PEAK
+			   */
 	SLICE_COLUMNS,
 };
 

@@ -164,8 +164,8 @@ static void merge_rows(struct merge *m)
 
 static void add_thread(struct merge *m, const struct trace_culled_thread *thread)
 {
-	struct trace_culled_thread *last = m->thread_count ? &m->threads[m->thread_count - 1]
-							   : NULL;
+	struct trace_culled_thread *last =
+		m->thread_count ? &m->threads[m->thread_count - 1] : NULL;
 	if (!last || last->thread_id != thread->thread_id) {
 		m->threads[m->thread_count++] = *thread;
 		return;
@@ -206,9 +206,9 @@ static bool allocate(struct merge *m)
 	m->rows = tm_alloc_array((size_t)m->a->row_count + m->b->row_count + 1, sizeof *m->rows);
 	m->deaths = tm_alloc_array(deaths, sizeof *m->deaths);
 	m->buckets = tm_alloc_array(buckets, sizeof *m->buckets);
-	m->threads = tm_alloc_array((size_t)m->a->culled_thread_count +
-					    m->b->culled_thread_count + 1,
-				    sizeof *m->threads);
+	m->threads =
+		tm_alloc_array((size_t)m->a->culled_thread_count + m->b->culled_thread_count + 1,
+			       sizeof *m->threads);
 	return m->rows && m->deaths && m->buckets && m->threads;
 }
 

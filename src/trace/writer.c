@@ -26,6 +26,7 @@ enum {
 	WRITER_JOURNAL_BYTES = 1 << 20, /* a journal beyond this begins anew after a seal */
 	WRITER_SUMS_RATIO = 12,         /* rows of slices for one row of sums, at least */
 	WRITER_SUMS_SLICES = 4,         /* slices between sums, at least */
+	WRITER_GATHER_BYTES = 16 << 10, /* of rows that wait in the journal, at most */
 };
 
 int trace_writer_open(int fd, const struct trace_writer_options *options,
@@ -47,6 +48,7 @@ int trace_writer_open(int fd, const struct trace_writer_options *options,
 	stream_init(&w->refs, FORMAT_REFS, 3);
 	w->addresses = options->addresses;
 	w->lean = options->lean;
+	w->gathers = options->retain_ns || options->retain_bytes;
 	int rc = encode_new(options->addresses, &w->encode);
 	if (rc < 0) {
 		close(fd);
@@ -93,12 +95,19 @@ static void add_missing_threads(struct trace_writer *w)
 	}
 }
 
-static void add_streams(struct trace_writer *w, struct sink_batch *batch)
+/* Samples and maps: nothing refers to them, and each seal would make a tiny block of them. */
+static bool may_wait(const struct trace_writer *w, const struct stream *s)
+{
+	return w->gathers && (s->type == FORMAT_SAMPLES || s->type == FORMAT_MAPS) &&
+	       stream_bytes(s) < WRITER_GATHER_BYTES;
+}
+
+static void add_streams(struct trace_writer *w, struct sink_batch *batch, bool all)
 {
 	add_missing_threads(w);
 	for (int i = 0; i < WRITER_STREAM_COUNT; i++) {
 		uint32_t from[STREAM_COLUMNS] = {0};
-		if (w->streams[i].count == 0)
+		if (w->streams[i].count == 0 || (!all && may_wait(w, &w->streams[i])))
 			continue;
 		writer_add_stream(batch, w->section, &w->streams[i], from);
 		stream_restart(&w->streams[i]);
@@ -131,17 +140,18 @@ static void add_ends(struct trace_writer *w, struct sink_batch *batch)
 }
 
 /* A batch with all that is in the streams, or NULL. */
-static struct sink_batch *seal_streams(struct trace_writer *w)
+static struct sink_batch *seal_streams(struct trace_writer *w, bool all)
 {
 	struct sink_batch *batch = sink_batch_new();
 	if (batch)
-		add_streams(w, batch);
+		add_streams(w, batch, all);
 	return batch;
 }
 
-static struct sink_batch *seal_all(struct trace_writer *w)
+/* The events with what they refer to, or simply `all`. */
+static struct sink_batch *seal_events(struct trace_writer *w, bool all)
 {
-	struct sink_batch *batch = seal_streams(w);
+	struct sink_batch *batch = seal_streams(w, all);
 	if (!batch || encode_count(w->encode) == 0)
 		return batch;
 	uint32_t from[COLUMN_COUNT] = {0};
@@ -156,11 +166,16 @@ static struct sink_batch *seal_all(struct trace_writer *w)
 	return batch;
 }
 
+static struct sink_batch *seal_all(struct trace_writer *w)
+{
+	return seal_events(w, true);
+}
+
 /* After a record was put into a stream. */
 static int stream_added(struct trace_writer *w, const struct stream *s)
 {
 	if (stream_bytes(s) > WRITER_STREAM_BYTES)
-		return sink_put(w->sink, seal_streams(w));
+		return sink_put(w->sink, seal_streams(w, false));
 	return writer_error(w);
 }
 
@@ -279,7 +294,7 @@ int trace_writer_events(struct trace_writer *w, const struct trace_event *events
 		events += taken;
 		count -= taken;
 		if (rc == 0 && encode_full(w->encode))
-			rc = sink_put(w->sink, seal_all(w));
+			rc = sink_put(w->sink, seal_events(w, false));
 	}
 	sink_add_unstored(w->sink, count);
 	return rc;
@@ -289,7 +304,7 @@ int trace_writer_skip(struct trace_writer *w, uint64_t event, uint64_t block_id)
 {
 	int rc = writer_check_open(w);
 	if (rc == 0)
-		rc = sink_put(w->sink, seal_all(w));
+		rc = sink_put(w->sink, seal_events(w, false));
 	if (rc == 0)
 		rc = w->error = encode_skip(w->encode, event, block_id);
 	return rc;
@@ -339,7 +354,7 @@ int trace_writer_slice(struct trace_writer *w, const struct trace_slice *slice)
 {
 	if (writer_check_open(w) < 0)
 		return writer_error(w);
-	struct sink_batch *batch = seal_streams(w);
+	struct sink_batch *batch = seal_streams(w, false);
 	if (!batch)
 		return sink_put(w->sink, NULL);
 	struct sink_part *part = sink_batch_add(batch, FORMAT_SLICE, w->section);

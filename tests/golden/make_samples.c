@@ -83,6 +83,10 @@ static void unpack(const struct bytes *file, bool journal, struct bytes *out)
 		memcpy(&block, file->data + offset, sizeof block);
 		if (block.magic != FORMAT_BLOCK_MAGIC || block.type == FORMAT_INDEX)
 			break;
+		if (block.type == FORMAT_GAP) {
+			offset = (size_t)block_end(offset, &block);
+			continue;
+		}
 		if (!bytes_reserve(&raw, block.raw_bytes + 1u) ||
 		    !block_unpack(&block, file->data + offset + sizeof block, raw.data))
 			die("cannot unpack");
@@ -103,10 +107,48 @@ static void unpack(const struct bytes *file, bool journal, struct bytes *out)
 	bytes_done(&raw);
 }
 
+/* Slices that do not fit and have become fewer, in which the peak rose now and then. */
+static void write_merged(const char *path)
+{
+	struct trace_writer_options options = {.retain_bytes = 70000};
+	struct trace_writer *w = NULL;
+	struct trace_meta meta = {.program = "merged", .mode = "exact", .source = "run"};
+	check(trace_writer_open(create(path), &options, &w, NULL), "cannot write");
+	trace_writer_begin(w, &meta);
+	for (uint32_t i = 1; i < 40; i++)
+		trace_writer_stacks(w, &(struct trace_stack){.pc = 0x1000 + i}, 1);
+	for (uint32_t i = 0; i < 60; i++) {
+		struct trace_death deaths[] = {{.birth_slice = i / 2, .count = 1, .bytes = 9},
+					       {.birth_slice = i, .count = i, .bytes = 9 * i}};
+		struct trace_bucket buckets[] = {{.bucket = i % 40, .count = i + 1}};
+		struct trace_slice_row rows[2] = {{.births = i + 1,
+						   .birth_bytes = 10 * i,
+						   .death_count = i ? 2 : 0,
+						   .deaths = deaths,
+						   .size_bucket_count = 1,
+						   .sizes = buckets,
+						   .life_bucket_count = i ? 1 : 0,
+						   .lives = buckets,
+						   .peak_known = i % 3 == 0,
+						   .peak_count = i % 3 ? 0 : i}};
+		rows[1] = rows[0];
+		rows[0].stack_id = 1 + i % 13;
+		rows[1].stack_id = 20 + i % 17;
+		struct trace_slice slice = {.slice_id = i,
+					    .start_ns = i * 1000,
+					    .end_ns = i * 1000 + 1000,
+					    .row_count = 2,
+					    .rows = rows};
+		trace_writer_slice(w, &slice);
+	}
+	trace_writer_end(w, &(struct trace_end){.cause = TRACE_END_EXIT, .duration_ns = 60000});
+	check(trace_writer_close(w, NULL), "cannot write");
+}
+
 static void write_seeds(const char *folder)
 {
 	char path[4096];
-	struct bytes raw = {0}, journal = {0};
+	struct bytes raw = {0}, journal = {0}, merged = {0};
 	snprintf(path, sizeof path, "%s/packed.tide", folder);
 	write_golden(path);
 	struct bytes file = read_all(path);
@@ -116,6 +158,13 @@ static void write_seeds(const char *folder)
 	save(folder, "journal.tide", journal.data, journal.used);
 	save(folder, "cut.tide", file.data, file.used * 2 / 3);
 	bytes_done(&file);
+	snprintf(path, sizeof path, "%s/merged.tide", folder);
+	write_merged(path);
+	file = read_all(path);
+	unpack(&file, false, &merged);
+	save(folder, "merged.tide", merged.data, merged.used);
+	bytes_done(&file);
+	bytes_done(&merged);
 	bytes_done(&raw);
 	bytes_done(&journal);
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the writing thread share: see sink.h for what they do. */
+#pragma once
+
+#include "trace/ages.h"
+#include "trace/journal.h"
+#include "trace/room.h"
+#include "trace/sink.h"
+#include "trace/space.h"
+#include "trace/syncer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <zstd.h>
+
+struct sink {
+	int fd;
+	uint64_t file_id, max_bytes;
+	/* Queue; under lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t filled, drained;
+	struct sink_batch *first, *last;
+	uint32_t queued, queue_blocks;
+	bool stopping;
+	/* The thread's own. */
+	pthread_t thread;
+	ZSTD_CCtx *zstd;
+	struct bytes packed;
+	uint64_t sealed_end;
+	uint32_t sequence, journal_sequence;
+	struct journal journal;
+	bool journal_off;
+	struct syncer syncer;
+	struct space space;
+	bool space_low;
+	struct room room; /* active: blocks of events are given back, and written over */
+	struct ages ages; /* and slices merged */
+	/* Shared. */
+	_Atomic int error; /* first error, negative errno */
+	atomic_bool events_stopped;
+	_Atomic uint64_t bytes, unstored, folded, since_ns, covered;
+	atomic_bool wants_slice, disk_low, hurried;
+};
