@@ -302,6 +302,9 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	struct cursor_counters counters = cursors_counters(&section->cursors);
 	const struct cursor_counters *before = &section->counted;
 	struct section_result *result = &section->result;
+	/* Whether the disk took all is known when all is written; only the last image can wait. */
+	if (!section->heir && !section->how.more_follows)
+		trace_writer_flush(writer);
 	model_totals(section->feed.model, &result->totals);
 	uint64_t children = section->extra.forks;
 	uint64_t recorded = section->how.children_recorded;

@@ -107,7 +107,8 @@ static uint8_t *put_indirect(uint8_t *at, const char *opcode, uint64_t back)
 {
 	int32_t distance_back = -(int32_t)back;
 	size_t bytes = strlen(opcode);
-	memcpy(at, opcode, bytes);
+	for (size_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)opcode[i];
 	memcpy(at + bytes, &distance_back, sizeof distance_back);
 	return at + bytes + sizeof distance_back;
 }

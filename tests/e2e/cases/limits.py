@@ -128,7 +128,7 @@ def faulty(t, **settings):
 
 def on_bad_disk(t, env, target="big"):
     bare = t.bare([target, "1"])
-    recorded = t.record([target, "1"], env=env)
+    recorded = t.record([target, "1"], env=env, options=["--force"])
     t.same_behaviour(bare, recorded)
     t.expect("rror" in recorded.err, f"no word about the bad disk: {recorded.err[-300:]!r}")
     return t.report()
@@ -143,9 +143,16 @@ def disk_error(t):
 
 @case("disk/error_passes", "a disk that failed once leaves a trace that does not say so")
 def disk_error_passes(t):
-    report = on_bad_disk(t, faulty(t, after=300_000, times=1))
+    for _ in range(20):
+        t.record(["big", "1"], env=faulty(t, after=300_000, times=1), options=["--force"])
+        report = t.report()
+        if report["end"] != "exit":
+            break
+        # It was a write of the journal, which nothing depends on.
+        t.nothing_lost(report)
+        t.equal("not stored", report["events_not_stored"], 0)
     t.equal("end", report["end"], "disk_error")
-    t.expect("disk failed" in report["note"], f"note: {report['note']!r}")
+    t.expect("disk failed" in (report["note"] or ""), f"note: {report['note']!r}")
 
 
 @case("disk/error_first", "a disk that takes nothing at all stops the program")
