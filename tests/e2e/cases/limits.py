@@ -221,9 +221,11 @@ def max_memory(t):
     sampled = [mode["name"] for mode in report["modes"] if mode["name"].startswith("sampled ")]
     t.expect(sampled and "short of memory" in sampled[0], f"modes: {report['modes']}")
     t.expect("Memory was short" in (report["note"] or ""), f"note: {report['note']!r}")
-    # Of what was sampled, 75 MB at most, every 64 KiB: one standard deviation is 3 %.
+    # Of what was sampled, 75 MB at most, every 64 KiB: one standard deviation is 3 %. Where memory
+    # stays short the interval grows, and so does the deviation.
     truth = t.ledger()["allocations"]
-    t.expect(abs(report["allocations"] - truth) < truth / 4,
+    interval = max(int(name.split()[1]) for name in sampled)
+    t.expect(abs(report["allocations"] - truth) < truth * max(0.25, 5 * (interval / 75e6) ** 0.5),
              f"{report['allocations']} allocations, the program made {truth}")
     t.equal("unfreed, of those that were recorded", report["unfreed_bytes"], 0)
     t.equal("lost events", report["lost_events"], 0)
