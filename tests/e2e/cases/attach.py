@@ -354,8 +354,11 @@ def later(t):
             it.watch.send(b"l")
             it.watch.wait_for("loaded\n")
             def seen():
+                """Blocks that it asked the library for, not those of loading it."""
                 report = t.tool("report", tool.trace, "--json", "--by", "function")
-                return '"load"' in report.out
+                rows = json.loads(report.out)["functions"] if report.status == 0 else []
+                return any(row["function"] == "load" and row["self"]["allocations"] >= 10
+                           for row in rows)
             tool.watch.poll(seen, "the library's allocations")
             tool.stop()
             tool.check()
