@@ -6,19 +6,25 @@
 
 #include "collector/procfs.h"
 
+void lookout_find(pid_t pid, struct lookout_start *ret)
+{
+	cgroup_find(pid, &ret->program);
+	ret->oom_kills = cgroup_oom_kills(&ret->program);
+}
+
 void lookout_init(struct lookout *lookout, const struct lookout_options *options)
 {
 	static const unsigned percents[LOOKOUT_ALARMS] = {PRESSURE_NEAR_PERCENT, 95, 98};
-	*lookout = (struct lookout){.options = *options, .pressure.max_bytes = options->max_bytes};
-	cgroup_find(options->pid, &lookout->program);
+	*lookout = (struct lookout){.options = *options,
+				    .program = &options->start->program,
+				    .pressure.max_bytes = options->max_bytes};
 	cgroup_find(getpid(), &lookout->own);
-	lookout->same = !strcmp(lookout->program.levels[0], lookout->own.levels[0]);
+	lookout->same = !strcmp(lookout->program->levels[0], lookout->own.levels[0]);
 	for (int i = 0; i < LOOKOUT_ALARMS; i++) {
 		/* Version 2 has one kind of alarm only. */
-		bool useful = lookout->program.version == 1 || i == 0;
-		lookout->alarms[i] = useful ? cgroup_alarm(&lookout->program, percents[i]) : -1;
+		bool useful = lookout->program->version == 1 || i == 0;
+		lookout->alarms[i] = useful ? cgroup_alarm(lookout->program, percents[i]) : -1;
 	}
-	lookout->oom_kills_before = cgroup_oom_kills(&lookout->program);
 }
 
 void lookout_done(struct lookout *lookout)
@@ -30,7 +36,7 @@ void lookout_done(struct lookout *lookout)
 
 void lookout_polls(const struct lookout *lookout, struct pollfd *polls)
 {
-	short events = lookout->program.version == 1 ? POLLIN : POLLPRI;
+	short events = lookout->program->version == 1 ? POLLIN : POLLPRI;
 	for (int i = 0; i < LOOKOUT_ALARMS; i++)
 		polls[i] = (struct pollfd){.fd = lookout->alarms[i], .events = events};
 }
@@ -58,7 +64,7 @@ bool lookout_check(struct lookout *lookout, uint64_t now_ns, struct pressure_ver
 	if (now_ns < lookout->next_ns)
 		return false;
 	look->now_ns = now_ns;
-	cgroup_memory(&lookout->program, &look->program);
+	cgroup_memory(lookout->program, &look->program);
 	if (lookout->same)
 		look->own = look->program;
 	else
@@ -73,5 +79,5 @@ bool lookout_check(struct lookout *lookout, uint64_t now_ns, struct pressure_ver
 
 uint64_t lookout_oom_kills(const struct lookout *lookout)
 {
-	return cgroup_oom_kills(&lookout->program) - lookout->oom_kills_before;
+	return cgroup_oom_kills(lookout->program) - lookout->options.start->oom_kills;
 }

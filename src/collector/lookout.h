@@ -12,21 +12,31 @@
 
 enum { LOOKOUT_ALARMS = 3 };
 
+/*
+ * Where the program stood when it surely lived: found later, a program that was killed at once
+ * would be in no group, and its own end among the kills before.
+ */
+struct lookout_start {
+	struct cgroup program;
+	uint64_t oom_kills;
+};
+void lookout_find(pid_t pid, struct lookout_start *ret);
+
 struct lookout_options {
-	pid_t pid;          /* the program */
-	pid_t helper;       /* the process that looks up names; 0 none */
-	uint64_t max_bytes; /* --max-memory; 0 none */
+	const struct lookout_start *start; /* outlives the lookout */
+	pid_t helper;                      /* the process that looks up names; 0 none */
+	uint64_t max_bytes;                /* --max-memory; 0 none */
 };
 
 struct lookout {
 	struct lookout_options options;
-	struct cgroup program, own;
+	const struct cgroup *program;
+	struct cgroup own;
 	bool same; /* they are one */
 	struct pressure pressure;
 	struct pressure_look look; /* the last */
 	uint64_t next_ns;
 	int alarms[LOOKOUT_ALARMS]; /* -1: none */
-	uint64_t oom_kills_before;
 };
 
 void lookout_init(struct lookout *lookout, const struct lookout_options *options);

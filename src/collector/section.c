@@ -103,6 +103,7 @@ int section_new_piece(const struct section_options *options, struct section *bef
 	section->shm = (struct shm){.fd = -1};
 	section->control = before->control;
 	section->elder = before;
+	section->start = before->start;
 	section->piece = before->piece + 1;
 	atomic_store(&section->origin_ns, clock_steady_ns());
 	if (options->names_fd > 0 && names_new(options->names_fd, &section->feed, &section->names))
@@ -122,6 +123,7 @@ int section_new(const struct section_options *options, struct shm *shm,
 		return tm_fail(err, -ENOMEM, "out of memory for the recording");
 	}
 	section->options = *options;
+	lookout_find(options->pid, &section->start);
 	section->shm = *shm;
 	*shm = (struct shm){.fd = -1};
 	/* Without memory for names the events are still worth recording. */
@@ -453,6 +455,7 @@ static int begin(struct section *section, struct trace_writer *writer)
 		names_begin(section->names, trace_writer_section(writer));
 	struct watch_options watch = {.pid = section->options.pid,
 				      .map = &section->shm.map,
+				      .start = &section->start,
 				      .dead = section->cursors.dead,
 				      .urgent = &section->urgent,
 				      .helper = section->options.helper,

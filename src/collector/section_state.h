@@ -57,6 +57,7 @@ struct section {
 	struct cursors cursors;
 	struct merge merge;
 	struct extra extra;
+	struct lookout_start start; /* for it; of the first piece in all of them */
 	struct watch *watch;
 	struct owner owner;
 	struct inherit_box *box; /* for children; NULL: they are not followed */

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "collector/lookout.h"
 #include "collector/procfs.h"
 
 enum {
@@ -92,7 +91,7 @@ static void look_at_memory(struct watch *watch)
 	sample->agent_bytes = atomic_load_explicit(&watch->options.map->control->agent_bytes,
 						   memory_order_relaxed);
 	struct cgroup_memory group;
-	cgroup_memory(&watch->lookout.program, &group);
+	cgroup_memory(watch->lookout.program, &group);
 	sample->cgroup_bytes = group.current_bytes;
 	sample->cgroup_limit_bytes = group.limit_bytes;
 	put_note(watch, &note);
@@ -226,7 +225,7 @@ int watch_start(const struct watch_options *options, struct watch **ret_watch, s
 	watch->hurry_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	watch->other_namespace = procfs_other_namespace(options->pid);
 	lookout_init(&watch->lookout,
-		     &(struct lookout_options){.pid = options->pid,
+		     &(struct lookout_options){.start = options->start,
 					       .helper = options->helper,
 					       .max_bytes = options->max_memory_bytes});
 	pthread_mutex_init(&watch->lock, NULL);

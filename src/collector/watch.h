@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "collector/pressure.h"
+#include "collector/lookout.h"
 #include "trace/records.h"
 #include "wire/pool.h"
 
@@ -17,13 +17,14 @@
 struct watch;
 
 struct watch_options {
-	pid_t pid;                  /* as this process sees it */
-	const struct wire_map *map; /* outlives the watch */
-	_Atomic uint32_t *dead;     /* per stream slot: tid that is gone */
-	uint64_t origin_ns;         /* CLOCK_MONOTONIC at time 0 of the section */
-	pid_t helper;               /* the process that looks up names; 0 none */
-	uint64_t max_memory_bytes;  /* of the recorder; 0 no limit */
-	_Atomic bool *urgent;       /* set when a note cannot wait for the next tick */
+	pid_t pid;                         /* as this process sees it */
+	const struct wire_map *map;        /* outlives the watch */
+	const struct lookout_start *start; /* outlives the watch */
+	_Atomic uint32_t *dead;            /* per stream slot: tid that is gone */
+	uint64_t origin_ns;                /* CLOCK_MONOTONIC at time 0 of the section */
+	pid_t helper;                      /* the process that looks up names; 0 none */
+	uint64_t max_memory_bytes;         /* of the recorder; 0 no limit */
+	_Atomic bool *urgent;              /* set when a note cannot wait for the next tick */
 };
 
 TM_MUST_CHECK int watch_start(const struct watch_options *options, struct watch **ret_watch,
