@@ -37,13 +37,14 @@
 #define likely(x)    __builtin_expect(!!(x), 1)
 #define unlikely(x)  __builtin_expect(!!(x), 0)
 
-/* agent.state. Zero is what fork leaves in a child: the page is wiped. */
+/* agent.state. Zero is what fork leaves in a child: the page is wiped. Odd: nothing is emitted. */
 enum agent_state {
 	AGENT_NEW = 0,  /* not initialised in this process */
 	AGENT_PASS = 1, /* hooks pass through */
 	AGENT_ON = 2,
 	AGENT_DORMANT = 3, /* hooks pass through, until page->wake says otherwise */
 	AGENT_SAMPLED = 4, /* on, and malloc and its like may take the short way (sample.h) */
+	AGENT_SAMPLED_NESTED = 6, /* likewise, but the allocator may call what is hooked */
 };
 
 enum agent_clock {
@@ -74,6 +75,12 @@ struct agent_slot {
 	_Atomic(struct lane *) lane; /* set after key */
 };
 
+/* Sampling (sample.h): bytes until the next block of a thread that is recorded. */
+struct agent_count {
+	uint64_t countdown;
+	uint32_t gate; /* control.sampling when the countdown was drawn; 0: none was */
+};
+
 /* The label of an allocator whose functions were patched; of this session if that is its number. */
 struct agent_source {
 	_Atomic uint64_t session;
@@ -92,18 +99,29 @@ struct agent_table {
  * memory (.bss) advised MADV_WIPEONFORK. Read `state` first, follow pointers after.
  */
 struct agent {
-	_Atomic uint32_t state;              /* atomic: enum agent_state */
-	_Atomic uint32_t init_lock;          /* atomic: 1 while somebody initialises */
+	_Atomic uint32_t state; /* atomic: enum agent_state */
+	/*
+	 * All that malloc and free need while sampling is in one line: the thread pointer of the
+	 * first thread (set after its lane), whose count lies beside it in a line of its own, and
+	 * the real functions (set before state SAMPLED). Others must not wait for a line that it
+	 * writes to.
+	 */
+	_Atomic uintptr_t first;
+	void *(*malloc)(size_t bytes);
+	void (*free)(void *block);
+	struct wire_filter *filter; /* set before state SAMPLED: that of `map` */
+	struct agent_slot *slots;   /* set once in init: AGENT_SLOTS entries */
+	struct agent_count first_count __attribute__((aligned(64)));
+	struct wire_map map __attribute__((aligned(64))); /* set once in init */
 	struct wire_page *page;              /* set in init, before state DORMANT; NULL: none */
-	struct wire_map map;                 /* set once in init */
-	struct agent_slot *slots;            /* set once in init: AGENT_SLOTS entries */
+	_Atomic uint32_t has_first;          /* atomic: somebody has set `first`, or will */
+	_Atomic uint32_t init_lock;          /* atomic: 1 while somebody initialises */
 	_Atomic(struct agent_table *) index; /* atomic: path hash -> node */
 	_Atomic(struct agent_table *) rows;  /* atomic: pc -> rule */
 	_Atomic uint32_t grow_lock;          /* atomic: 1 while somebody grows index or rows */
 	_Atomic uint32_t generation; /* atomic: rises when code may have changed at an address */
-	uint32_t plain; /* set before state SAMPLED: the allocator calls nothing that is hooked */
-	uint32_t tid_offset;   /* set once in init: where the thread's id is behind the thread
-				  pointer; 0 unknown */
+	uint32_t tid_offset;         /* set once in init: where the thread's id is behind the thread
+					pointer; 0 unknown */
 	uint32_t node_cap_id;  /* set once in init: the node that stands for a full node array */
 	uint32_t no_stack_id;  /* set once in init */
 	uint32_t own_instance; /* set once in init: the agent's own module instance */
@@ -141,6 +159,8 @@ struct agent_fixed {
 	_Atomic uint32_t
 		was_on; /* atomic: this image was recorded: state NEW again means a forked child */
 	uint32_t pid;   /* set in init: of the process that was recorded */
+	uintptr_t heap_start,
+		heap_end;    /* set once in init: jemalloc, mimalloc or tcmalloc; 0 none */
 	uintptr_t cxx_throw; /* set once in init: __cxa_allocate_exception, where operator new is
 				hooked */
 	_Atomic uint64_t objects_added; /* atomic: the loader's count when redirect_late() looked */
@@ -161,6 +181,12 @@ struct agent_fixed {
 
 extern struct agent agent __attribute__((visibility("hidden")));
 extern struct agent_fixed agent_fixed __attribute__((visibility("hidden")));
+
+/* Of an allocator of which it is known that nothing but its mappings goes through hooks. */
+static inline bool agent_is_heap_code(uintptr_t pc)
+{
+	return pc - agent_fixed.heap_start < agent_fixed.heap_end - agent_fixed.heap_start;
+}
 
 /* Where a hook was called from: the caller's pc, its stack pointer and frame pointer after the call
  * returns. */
@@ -195,7 +221,7 @@ static inline uint64_t read_tsc(void)
 static inline bool agent_records(void)
 {
 	uint32_t state = atomic_load_explicit(&agent.state, memory_order_relaxed);
-	return state == AGENT_ON || state == AGENT_SAMPLED;
+	return state == AGENT_ON || state == AGENT_SAMPLED || state == AGENT_SAMPLED_NESTED;
 }
 
 #define compiler_barrier() __asm__ volatile("" ::: "memory")

@@ -13,43 +13,54 @@ static inline size_t product(size_t a, size_t b)
 	return __builtin_mul_overflow(a, b, &bytes) ? SIZE_MAX : bytes;
 }
 
-/* The short way while sampling. What an allocator calls that is hooked is nested in its call. */
+/*
+ * The short way while sampling. It lies in one piece, since nothing else of the agent is in the
+ * caches then, and every instruction counts. Where it ends in a failure the long way is taken, too:
+ * failures are always recorded.
+ */
+#define SHORT __attribute__((section(".text.hot.short")))
+
+static inline uint32_t state_now(void)
+{
+	return atomic_load_explicit(&agent.state, memory_order_relaxed);
+}
+
+static inline bool is_sampled(uint32_t state)
+{
+	return state == AGENT_SAMPLED || state == AGENT_SAMPLED_NESTED;
+}
+
+/* Counts a block that is not recorded. False: it is, or must be looked at. */
+static inline bool skips(struct agent_count *count, size_t bytes)
+{
+	if (unlikely(!count || bytes >= count->countdown))
+		return false;
+	count->countdown -= bytes + 1;
+	return true;
+}
+
+/* Likewise; *ret_lane is to know of the call, if not NULL. */
+static inline bool lane_skips(size_t bytes, struct lane **ret_lane)
+{
+	*ret_lane = NULL;
+	if (likely(state_now() == AGENT_SAMPLED))
+		return skips(sample_count(), bytes);
+	struct lane *lane = *ret_lane = sample_lane();
+	return lane && skips(lane->count, bytes);
+}
+
+/* What an allocator calls that is hooked is nested in its call. */
 #define SAMPLED_CALL(lane, call)                                                      \
 	(__extension__({                                                              \
-		if (unlikely(!agent.plain))                                           \
+		if (lane)                                                             \
 			(lane)->real_sp = (uintptr_t)__builtin_frame_address(0) + 16; \
 		compiler_barrier();                                                   \
 		__auto_type result_ = call;                                           \
 		compiler_barrier();                                                   \
-		if (unlikely(!agent.plain))                                           \
+		if (lane)                                                             \
 			(lane)->real_sp = 0;                                          \
 		result_;                                                              \
 	}))
-
-/* Counts a block that is not recorded. False: it is, or must be looked at. */
-static inline bool skips(struct lane *lane, size_t bytes)
-{
-	if (unlikely(!lane || bytes >= lane->countdown))
-		return false;
-	lane->countdown -= bytes + 1;
-	return true;
-}
-
-/* The short way ends in a failure, which is always recorded. */
-AGENT_COLD static void *failed(struct lane *lane, const struct call_site *site, enum wire_api api,
-			       size_t bytes)
-{
-	hook_alloc(lane, site, api, NULL, bytes, 0);
-	return NULL;
-}
-
-/* One load and one branch where all is recorded. */
-#define EXACT() likely(atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_ON)
-
-static inline bool is_sampled(void)
-{
-	return atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_SAMPLED;
-}
 
 HOOKED static void *hooked_malloc(size_t bytes)
 {
@@ -64,23 +75,27 @@ HOOKED static void *hooked_malloc(size_t bytes)
 	return block;
 }
 
-HOOKED static void *sampled_malloc(size_t bytes)
+/* Of any thread, and any allocator. */
+HOOKED SHORT static void *sampled_malloc(size_t bytes)
 {
-	struct lane *lane = sample_lane();
-	if (unlikely(!skips(lane, bytes)))
+	struct lane *lane;
+	if (unlikely(!lane_skips(bytes, &lane)))
 		return hooked_malloc(bytes);
 	void *block = SAMPLED_CALL(lane, real.malloc(bytes));
-	if (likely(block))
-		return block;
-	struct call_site site = CALL_SITE();
-	return failed(lane, &site, WIRE_API_MALLOC, bytes);
+	return likely(block) ? block : hooked_malloc(bytes);
 }
 
-EXPORT void *malloc(size_t bytes)
+EXPORT SHORT void *malloc(size_t bytes)
 {
-	if (EXACT())
+	uint32_t state = state_now();
+	if (likely(state == AGENT_ON))
 		return hooked_malloc(bytes);
-	if (is_sampled())
+	if (state == AGENT_SAMPLED && sample_is_first() &&
+	    likely(skips(&agent.first_count, bytes))) {
+		void *block = agent.malloc(bytes);
+		return likely(block) ? block : hooked_malloc(bytes);
+	}
+	if (is_sampled(state))
 		return sampled_malloc(bytes);
 	return PASSING() ? real.malloc(bytes) : hooked_malloc(bytes);
 }
@@ -100,7 +115,7 @@ HOOKED static void hooked_free(void *block)
 }
 
 /* Where the allocator calls what is hooked. */
-HOOKED static void sampled_free(void *block)
+HOOKED static void nested_free(void *block)
 {
 	struct lane *lane = sample_lane();
 	if (unlikely(!lane || !sample_passes(block))) {
@@ -114,14 +129,15 @@ HOOKED static void sampled_free(void *block)
 	lane->real_sp = 0;
 }
 
-EXPORT void free(void *block)
+EXPORT SHORT void free(void *block)
 {
-	if (EXACT())
+	uint32_t state = state_now();
+	if (likely(state == AGENT_ON))
 		hooked_free(block);
-	else if (is_sampled() && agent.plain && sample_passes(block))
-		real.free(block);
-	else if (is_sampled())
-		sampled_free(block);
+	else if (state == AGENT_SAMPLED && sample_passes(block))
+		agent.free(block);
+	else if (state == AGENT_SAMPLED_NESTED)
+		nested_free(block);
 	else if (PASSING())
 		real.free(block);
 	else
@@ -141,24 +157,21 @@ HOOKED static void *hooked_calloc(size_t count, size_t each)
 	return block;
 }
 
-HOOKED static void *sampled_calloc(size_t count, size_t each)
+HOOKED SHORT static void *sampled_calloc(size_t count, size_t each)
 {
-	struct lane *lane = sample_lane();
-	size_t bytes = product(count, each);
-	if (unlikely(!skips(lane, bytes)))
+	struct lane *lane;
+	if (unlikely(!lane_skips(product(count, each), &lane)))
 		return hooked_calloc(count, each);
 	void *block = SAMPLED_CALL(lane, real.calloc(count, each));
-	if (likely(block))
-		return block;
-	struct call_site site = CALL_SITE();
-	return failed(lane, &site, WIRE_API_CALLOC, bytes);
+	return likely(block) ? block : hooked_calloc(count, each);
 }
 
-EXPORT void *calloc(size_t count, size_t each)
+EXPORT SHORT void *calloc(size_t count, size_t each)
 {
-	if (EXACT())
+	uint32_t state = state_now();
+	if (likely(state == AGENT_ON))
 		return hooked_calloc(count, each);
-	if (is_sampled())
+	if (is_sampled(state))
 		return sampled_calloc(count, each);
 	return PASSING() ? real.calloc(count, each) : hooked_calloc(count, each);
 }
@@ -190,24 +203,21 @@ HOOKED static void *hooked_realloc(void *old, size_t bytes)
 	return reallocate(lane, &site, old, bytes);
 }
 
-HOOKED static void *sampled_realloc(void *old, size_t bytes)
+HOOKED SHORT static void *sampled_realloc(void *old, size_t bytes)
 {
-	struct lane *lane = sample_lane();
-	if (unlikely(!lane || !bytes || wire_filter_get(agent.map.filter, (uint64_t)old) ||
-		     !skips(lane, bytes)))
+	struct lane *lane;
+	if (unlikely(!bytes || !sample_passes(old) || !lane_skips(bytes, &lane)))
 		return hooked_realloc(old, bytes);
 	void *block = SAMPLED_CALL(lane, real.realloc(old, bytes));
-	if (likely(block))
-		return block;
-	struct call_site site = CALL_SITE();
-	return failed(lane, &site, WIRE_API_REALLOC, bytes);
+	return likely(block) ? block : hooked_realloc(old, bytes); /* `old` lives on */
 }
 
-EXPORT void *realloc(void *old, size_t bytes)
+EXPORT SHORT void *realloc(void *old, size_t bytes)
 {
-	if (EXACT())
+	uint32_t state = state_now();
+	if (likely(state == AGENT_ON))
 		return hooked_realloc(old, bytes);
-	if (is_sampled())
+	if (is_sampled(state))
 		return sampled_realloc(old, bytes);
 	return PASSING() ? real.realloc(old, bytes) : hooked_realloc(old, bytes);
 }

@@ -99,6 +99,7 @@ static struct lane *lane_make(uint32_t tid, uint32_t number)
 	if (!lane)
 		return NULL;
 	lane->number = number;
+	lane->count = &lane->own_count;
 	if (!open_stream(lane, tid)) {
 		arena_give(lane, sizeof *lane);
 		return NULL;
@@ -121,6 +122,11 @@ static struct lane *insert(uintptr_t thread, uint32_t tid)
 		uintptr_t empty = 0;
 		if (atomic_compare_exchange_strong(&agent.slots[slot].key, &empty, thread)) {
 			atomic_store_explicit(&agent.slots[slot].lane, lane, memory_order_release);
+			if (!atomic_exchange(&agent.has_first, 1)) {
+				lane->count = &agent.first_count;
+				/* Pairs with the acquire in sample_count(). */
+				atomic_store_explicit(&agent.first, thread, memory_order_release);
+			}
 			emit_thread_name(lane);
 			return lane;
 		}
@@ -162,7 +168,7 @@ static void renew(struct lane *lane)
 	lane->serial = 0;
 	lane->pending = WIRE_NONE;
 	lane->waiting = false;
-	lane->gate = 0;
+	lane->count->gate = 0;
 	lane->random = 0;
 	lane->stream = &agent.nobody;
 	lane->limit = NULL; /* no room; what an old cursor points to is still mapped */

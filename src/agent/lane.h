@@ -107,11 +107,13 @@ struct lane {
 	struct wire_chunk *chunk;
 	struct wire_stream *stream;
 	/* Nesting: the stack pointer at which it was raised, 0 when not inside. */
-	uintptr_t agent_sp; /* inside the agent's own code */
-	uintptr_t real_sp;  /* inside the real allocator */
-	uintptr_t real_pc; /* inside a patched one: where it returns to, which lies below real_sp */
+	uintptr_t agent_sp;        /* inside the agent's own code */
+	uintptr_t real_sp;         /* inside the real allocator */
+	struct agent_count *count; /* own_count, or agent.first_count */
 	uint32_t tid;
-	uint32_t number;   /* 0 or 1 */
+	uint32_t number; /* 0 or 1 */
+	struct agent_count own_count;
+	uintptr_t real_pc; /* inside a patched one: where it returns to, which lies below real_sp */
 	uint32_t labelled; /* how many of labels[] are set */
 	struct memo memo;
 	/* Stack known to be readable, for reads that nothing vouches for. */
@@ -131,10 +133,7 @@ struct lane {
 	struct lane_label labels[LANE_LABELS];
 	struct lane_labelled *labelled_nodes; /* LANE_LABELLED_NODES; NULL until needed */
 	bool open_realloc;                    /* begun, and not ended */
-	/* Sampling (sample.h): bytes until the next block that is recorded. */
-	uint64_t countdown;
-	uint64_t random;          /* state of the generator; 0: not yet seeded */
-	uint32_t gate;            /* control.sampling when the countdown was drawn; 0: none was */
+	uint64_t random;          /* of sampling: state of the generator; 0: not yet seeded */
 	struct lane *signal_lane; /* lane 1, made when first needed */
 	struct lane *first;       /* of lane 1: lane 0 of the same thread */
 };

@@ -143,6 +143,19 @@ static bool in_allocator(const void *function)
 	return same_object(function, (uintptr_t)real.malloc);
 }
 
+/* malloc is that of an allocator which has other entry points, too: one that we know. */
+static void know_heap_code(void)
+{
+	struct module_code code;
+	bool known = false;
+	for (const struct redirect *r = redirects; r->name && !known; r++)
+		known = *r->real && !is_operator(r) && in_allocator(*r->real);
+	if (!known || !modules_find(agent.modules, (uintptr_t)real.malloc, &code))
+		return;
+	agent_fixed.heap_start = code.start;
+	agent_fixed.heap_end = code.end;
+}
+
 void redirect_start(const struct elf_scope *scope)
 {
 	bool any = false;
@@ -151,6 +164,7 @@ void redirect_start(const struct elf_scope *scope)
 		*r->real = found && (!is_operator(r) || in_allocator(found)) ? found : NULL;
 		any |= *r->real != NULL;
 	}
+	know_heap_code();
 	if (!any || !scope->debug)
 		return;
 	agent_fixed.cxx_throw = (uintptr_t)elf_find_next(scope, "__cxa_allocate_exception");

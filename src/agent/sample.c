@@ -56,31 +56,38 @@ static uint64_t draw(struct lane *lane, uint32_t interval_log2)
 
 void sample_refresh(struct lane *lane)
 {
+	struct agent_count *count = lane->count;
 	uint32_t sampling =
 		atomic_load_explicit(&agent.map.control->sampling, memory_order_relaxed);
-	if (lane->gate == sampling && sampling)
+	if (count->gate == sampling && sampling)
 		return;
-	lane->gate = sampling;
-	lane->countdown = sampling & WIRE_SAMPLING_PAUSED ? UINT64_MAX : draw(lane, sampling);
+	count->gate = sampling;
+	count->countdown = sampling & WIRE_SAMPLING_PAUSED ? UINT64_MAX : draw(lane, sampling);
 }
 
 bool sample_hits(struct lane *lane, size_t bytes, uint32_t *ret_interval_log2)
 {
+	struct agent_count *count = lane->count;
 	sample_refresh(lane);
-	if (bytes < lane->countdown) {
-		lane->countdown -= bytes + 1;
+	if (bytes < count->countdown) {
+		count->countdown -= bytes + 1;
 		return false;
 	}
-	*ret_interval_log2 = lane->gate & WIRE_SAMPLING_LOG2;
-	bool paused = lane->gate & WIRE_SAMPLING_PAUSED; /* for more bytes than there are */
-	lane->countdown = paused ? UINT64_MAX : draw(lane, lane->gate);
+	*ret_interval_log2 = count->gate & WIRE_SAMPLING_LOG2;
+	bool paused = count->gate & WIRE_SAMPLING_PAUSED; /* for more bytes than there are */
+	count->countdown = paused ? UINT64_MAX : draw(lane, count->gate);
 	return !paused;
 }
 
-/* The C library's own allocator: its calls of mmap and the like cannot be hooked. */
+/*
+ * The C library's own allocator: its calls of mmap and the like cannot be hooked. Or one whose
+ * calls are known, and told by where they come from.
+ */
 static bool is_plain(void)
 {
 	struct module_code allocator, library;
+	if (agent_is_heap_code((uintptr_t)real.malloc) && agent_is_heap_code((uintptr_t)real.free))
+		return true;
 	return modules_find(agent.modules, (uintptr_t)real.malloc, &allocator) &&
 	       modules_find(agent.modules, (uintptr_t)real._exit, &library) &&
 	       allocator.start == library.start && (uintptr_t)real.free >= library.start &&
@@ -94,16 +101,20 @@ void sample_enter(void)
 	    atomic_load(&agent.map.control->state) != WIRE_SAMPLED || !agent.tid_offset ||
 	    atomic_load(&agent.shared_tls))
 		return;
-	agent.plain = is_plain();
-	atomic_compare_exchange_strong(&agent.state, &on, AGENT_SAMPLED);
+	agent.malloc = real.malloc;
+	agent.free = real.free;
+	agent.filter = agent.map.filter;
+	atomic_compare_exchange_strong(&agent.state, &on,
+				       is_plain() ? AGENT_SAMPLED : AGENT_SAMPLED_NESTED);
 	if (atomic_load(&agent.shared_tls)) /* since we looked */
 		sample_leave();
 }
 
 void sample_leave(void)
 {
-	uint32_t sampled = AGENT_SAMPLED;
+	uint32_t sampled = AGENT_SAMPLED, nested = AGENT_SAMPLED_NESTED;
 	atomic_compare_exchange_strong(&agent.state, &sampled, AGENT_ON);
+	atomic_compare_exchange_strong(&agent.state, &nested, AGENT_ON);
 }
 
 AGENT_COLD void sample_keep(const void *block)

@@ -54,6 +54,11 @@ void sample_leave(void);
 /* A block that was told of as if all were: its end must be told, too. NULL: none. */
 void sample_keep(const void *block);
 
+static inline bool sample_is_current(const struct agent_count *count)
+{
+	return count->gate == atomic_load_explicit(&agent.filter->gate, memory_order_relaxed);
+}
+
 /*
  * The lane of a thread that may take the short way, or NULL: then what is to be
  * done is for lane_enter() to find out. Where the agent's state is SAMPLED threads
@@ -67,16 +72,34 @@ static inline struct lane *sample_lane(void)
 	if (unlikely(atomic_load_explicit(&slot->key, memory_order_acquire) != thread))
 		return NULL;
 	struct lane *lane = atomic_load_explicit(&slot->lane, memory_order_relaxed);
-	if (unlikely(!lane || (lane->agent_sp | lane->real_sp) ||
-		     lane->gate !=
-			     atomic_load_explicit(&agent.map.control->gate, memory_order_relaxed)))
+	if (unlikely(!lane || (lane->agent_sp | lane->real_sp) || !sample_is_current(lane->count)))
 		return NULL;
 	return lane;
+}
+
+/* The first thread may take the short way. */
+static inline bool sample_is_first(void)
+{
+	return likely(atomic_load_explicit(&agent.first, memory_order_acquire) ==
+			      thread_pointer() &&
+		      sample_is_current(&agent.first_count));
+}
+
+/*
+ * The same where the allocator calls nothing that is hooked, so that the lane need not know of the
+ * call: its count. A signal handler that interrupts the agent may count, too.
+ */
+static inline struct agent_count *sample_count(void)
+{
+	if (sample_is_first())
+		return &agent.first_count;
+	struct lane *lane = sample_lane();
+	return likely(lane) ? lane->count : NULL;
 }
 
 /* The end of this block is not recorded, whoever calls. */
 static inline bool sample_passes(const void *block)
 {
-	return likely(atomic_load_explicit(&agent.map.control->gate, memory_order_relaxed) &&
-		      !wire_filter_get(agent.map.filter, (uint64_t)block));
+	return likely(atomic_load_explicit(&agent.filter->gate, memory_order_relaxed) &&
+		      !wire_filter_get(agent.filter, (uint64_t)block));
 }

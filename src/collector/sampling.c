@@ -105,13 +105,13 @@ static void tell_mode(struct section *section, unsigned interval_log2, const cha
 }
 
 /* The gate is open in state SAMPLED only, and never wider than the state says. */
-static void set_words(struct wire_control *control, uint32_t sampling, enum wire_state state)
+static void set_words(struct section *section, uint32_t sampling, enum wire_state state)
 {
-	atomic_store(&control->gate, 0);
-	atomic_store(&control->sampling, sampling);
-	atomic_store(&control->state, state);
+	atomic_store(&section->filter->gate, 0);
+	atomic_store(&section->control->sampling, sampling);
+	atomic_store(&section->control->state, state);
 	if (state == WIRE_SAMPLED)
-		atomic_store(&control->gate, sampling);
+		atomic_store(&section->filter->gate, sampling);
 }
 
 /* What each thread published before it could see the new state is published for us, too. */
@@ -127,7 +127,7 @@ static bool switch_sampled(struct section *section, enum wire_state state)
 	uint32_t sampling = atomic_load(&control->sampling) & WIRE_SAMPLING_LOG2;
 	enum wire_state now = (enum wire_state)atomic_load(&control->state);
 	if (state == WIRE_RECORD && now == WIRE_IDLE && section->options.sample_log2) {
-		set_words(control, section->options.sample_log2, WIRE_SAMPLED);
+		set_words(section, section->options.sample_log2, WIRE_SAMPLED);
 		return true;
 	}
 	if (!is_sampled(section))
@@ -135,7 +135,7 @@ static bool switch_sampled(struct section *section, enum wire_state state)
 	if (state == WIRE_PAUSED)
 		sampling |= WIRE_SAMPLING_PAUSED;
 	bool goes_on = state == WIRE_PAUSED || state == WIRE_RECORD;
-	set_words(control, sampling, goes_on ? now : state);
+	set_words(section, sampling, goes_on ? now : state);
 	return true;
 }
 
@@ -168,12 +168,12 @@ static bool set_interval(struct section *section, unsigned interval_log2)
 	if (now == WIRE_OFF || now == WIRE_IDLE)
 		return false;
 	if (!interval_log2) {
-		set_words(control, 0, paused ? WIRE_PAUSED : WIRE_RECORD);
+		set_words(section, 0, paused ? WIRE_PAUSED : WIRE_RECORD);
 		return true;
 	}
 	uint32_t sampling = interval_log2 | (paused ? WIRE_SAMPLING_PAUSED : 0);
 	expect_sampled(section, 1ull << interval_log2);
-	set_words(control, sampling, is_sampled(section) ? now : WIRE_SAMPLED_ALL);
+	set_words(section, sampling, is_sampled(section) ? now : WIRE_SAMPLED_ALL);
 	return true;
 }
 
@@ -204,7 +204,7 @@ void section_fill_filter(struct section *section)
 	pthread_mutex_lock(&section->mode_lock->mutex);
 	/* Unless it was switched meanwhile. */
 	if (atomic_compare_exchange_strong(&control->state, &all, WIRE_SAMPLED))
-		atomic_store(&control->gate, atomic_load(&control->sampling));
+		atomic_store(&section->filter->gate, atomic_load(&control->sampling));
 	pthread_mutex_unlock(&section->mode_lock->mutex);
 }
 

@@ -67,6 +67,7 @@ static int fill(struct section *section, const struct section_options *options,
 		struct tm_error *err)
 {
 	section->control = section->shm.map.control;
+	section->filter = section->shm.map.filter;
 	section->piece = 1;
 	if (fill_texts(section, options, NULL) ||
 	    cursors_init(&section->cursors, &section->shm.map))
@@ -102,6 +103,7 @@ int section_new_piece(const struct section_options *options, struct section *bef
 	section->options.depth = before->options.depth;
 	section->shm = (struct shm){.fd = -1};
 	section->control = before->control;
+	section->filter = before->filter;
 	section->elder = before;
 	section->start = before->start;
 	section->piece = before->piece + 1;

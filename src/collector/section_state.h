@@ -53,7 +53,8 @@ struct section {
 	struct names *names;    /* NULL: none are looked up */
 	struct section *before; /* of the same file; NULL: the first */
 	struct shm shm;
-	struct wire_control *control; /* in shm; also before a piece has it */
+	struct wire_control *control; /* in shm; also before a piece has it; so is the next */
+	struct wire_filter *filter;
 	struct cursors cursors;
 	struct merge merge;
 	struct extra extra;

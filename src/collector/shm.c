@@ -117,7 +117,8 @@ static int lay_out(struct shm *shm, const struct shm_options *options, struct tm
 	atomic_store_explicit(&shared->thread_serial, 1, memory_order_relaxed);
 	atomic_store_explicit(&shared->sampling, options->sampling, memory_order_relaxed);
 	if (options->state == WIRE_SAMPLED)
-		atomic_store_explicit(&shared->gate, options->sampling, memory_order_relaxed);
+		atomic_store_explicit(&shm->map.filter->gate, options->sampling,
+				      memory_order_relaxed);
 	atomic_store_explicit(&shared->state, options->state, memory_order_relaxed);
 	fill_pool(&shm->map);
 	return 0;

@@ -104,10 +104,7 @@ struct wire_control {
 	/* State SAMPLED and SAMPLED_ALL: log2 of the interval, WIRE_SAMPLING_PAUSED added where no
 	 * allocation is to be recorded. */
 	_Atomic uint32_t sampling;
-	/* Not 0 in state SAMPLED only: equal to `sampling`, and hooks may take the short way. Is 0
-	 * before the state becomes another one. */
-	_Atomic uint32_t gate;
-	uint8_t pad1[64 - 28];
+	uint8_t pad1[64 - 24];
 
 	/* The pool of free chunks: {tag:32, index+1:32}. A Treiber stack through chunk.next. */
 	_Atomic uint64_t pool_head;

@@ -105,11 +105,18 @@ static void the_filter_misses_nothing(void)
 			wire_filter_drop(filter, blocks[i]);
 	for (size_t i = 0; i < BLOCKS; i++)
 		CHECK(wire_filter_get(filter, blocks[i]) == 0);
-	/* A neighbour with the same counter is told apart by its address. */
+	/* A neighbour with the same counter is told apart by its address; at the latest. */
 	wire_filter_put(filter, 4096);
-	uint64_t twin = 0;
-	for (uint64_t at = 1ull << 32; !twin; at += 16)
-		twin = wire_filter_index(at) == wire_filter_index(4096) ? at : 0;
+	uint64_t twin = 0, other = 0;
+	for (uint64_t high = 1; !twin || !other; high++)
+		for (uint64_t at = high << 24; at < (high << 24) + 8192; at += 16)
+			if (wire_filter_index(at) != wire_filter_index(4096))
+				continue;
+			else if (wire_filter_region(at) == wire_filter_region(4096))
+				twin = at;
+			else
+				other = at;
+	CHECK(wire_filter_get(filter, other) == 0);
 	CHECK(wire_filter_get(filter, twin) == 1);
 	CHECK(wire_filter_find(filter, twin) == WIRE_FILTER_NO);
 	CHECK(wire_filter_find(filter, 4096) == WIRE_FILTER_KNOWN);
@@ -128,6 +135,18 @@ static void full_counters_stay(void)
 		wire_filter_drop(filter, 64);
 	CHECK(wire_filter_get(filter, 64) == WIRE_FILTER_FULL);
 	CHECK(wire_filter_find(filter, 64) == WIRE_FILTER_OUTSIDE);
+	/* So does a region, which then leaves it to the counters. */
+	for (uint64_t at = 8192; at < 8192 + 2 * 2048; at += 16)
+		for (int i = 0; i < 2; i++)
+			wire_filter_put(filter, at);
+	for (uint64_t at = 8192; at < 8192 + 2 * 2048; at += 16) {
+		CHECK(wire_filter_get(filter, at) == 2);
+		for (int i = 0; i < 2; i++)
+			if (!wire_filter_take(filter, at))
+				wire_filter_drop(filter, at);
+		CHECK(wire_filter_get(filter, at) == 0);
+	}
+	CHECK(filter->regions[wire_filter_region(8192)] == WIRE_FILTER_FULL);
 	free(filter);
 }
 

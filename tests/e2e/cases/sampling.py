@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import math
+import pathlib
 import re
 import select
 import signal
@@ -82,6 +83,17 @@ def threads(t):
     result = t.record([t.target("sampled"), "300000", "4"], ["--sample", "4K"])
     compare(t, t.trace, own_count(result.out))
     sound(t, t.trace)
+
+
+@case("sampling/allocators", "an allocator's own memory taken for the program's, or counted twice")
+def allocators(t):
+    folder = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+    for name in ("libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4"):
+        result = t.record([t.target("sampled"), "100000", "2"], ["--sample", "4K", "-f"],
+                          env={"LD_PRELOAD": str(folder / name)})
+        report = compare(t, t.trace, own_count(result.out))
+        t.equal(f"mapped under {name}", report["mapped_peak_bytes"], 0)
+        t.equal(f"failures under {name}", report["failed_allocations"], 0)
 
 
 @case("sampling/all_views", "another figure of the same sample in each view")
