@@ -84,7 +84,8 @@ static void take_map(struct extra *extra, const struct copied *in, uint64_t move
 			.moved_from = moved_from,
 			.stack_id = stack_of(extra, (uint32_t)(map.node_and_fd >> 32)),
 			.prot_or_advice = map.prot,
-			.flags = (map.flags & ~TRACE_MAP_FILE) | (file ? TRACE_MAP_FILE : 0),
+			.flags = (map.flags & ~(TRACE_MAP_FILE | TRACE_MAP_RESTATED)) |
+				 (file ? TRACE_MAP_FILE : 0),
 		});
 }
 

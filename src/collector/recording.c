@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "model/maps_restate.h"
 
 struct recording {
 	char *path;
@@ -95,7 +96,8 @@ int recording_new(const struct recording_options *options, struct recording **re
 	struct trace_writer_options writer = {.addresses = options->addresses,
 					      .max_bytes = options->max_bytes,
 					      .retain_ns = options->retain_ns,
-					      .retain_bytes = options->retain_bytes};
+					      .retain_bytes = options->retain_bytes,
+					      .restate = maps_restate};
 	int error = trace_writer_open(options->fd, &writer, &recording->writer, err);
 	if (!error) {
 		pthread_mutex_init(&recording->lock, NULL);

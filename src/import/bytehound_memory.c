@@ -151,7 +151,7 @@ int bytehound_map(struct bytehound *b)
 	    !bytehound_need(s, 12))
 		return end_here(b);
 	map.prot_or_advice = bytehound_u32(s);
-	map.flags = bytehound_u32(s) & ~TRACE_MAP_FILE;
+	map.flags = bytehound_u32(s) & ~(TRACE_MAP_FILE | TRACE_MAP_RESTATED);
 	if (bytehound_u32(s) != UINT32_MAX)
 		map.flags |= TRACE_MAP_FILE;
 	if (!bytehound_varint(s, &offset) || !bytehound_need(s, 8))

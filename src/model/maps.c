@@ -304,10 +304,10 @@ static void note_peaks(struct map_set *set, uint64_t time_us)
 
 int maps_apply(struct map_set *set, const struct trace_map_event *event)
 {
-	if (event->op == TRACE_MAP_BRK) {
+	if (event->op == TRACE_MAP_BRK)
 		apply_brk(set, event->address, event->bytes);
+	if (event->op == TRACE_MAP_BRK || event->op == TRACE_MAP_FOLDED)
 		return 0;
-	}
 	uint64_t end;
 	if (event->bytes == 0 || __builtin_add_overflow(event->address, event->bytes, &end) ||
 	    end > UINT64_MAX - set->page_bytes)
@@ -333,6 +333,8 @@ int maps_apply(struct map_set *set, const struct trace_map_event *event)
 	}
 	case TRACE_MAP_ADVISE: /* given-back pages stay mapped */
 	case TRACE_MAP_BRK:
+	case TRACE_MAP_FOLDED:
+	case TRACE_MAP_OPS:
 		break;
 	}
 	note_peaks(set, event->time_ns / 1000);

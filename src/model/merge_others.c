@@ -82,7 +82,7 @@ static int take_map(struct merge_others *others, struct merge_stream *s, uint64_
 	int rc = merge_names_stack(others->names, s->part, &event.stack_id);
 	if (rc)
 		return tm_fail(err, rc, "no memory to merge the traces");
-	if (others->plan->stream_count > 1) {
+	if (others->plan->stream_count > 1 && event.op != TRACE_MAP_FOLDED) {
 		uint64_t above = (uint64_t)(s->number % PROCESSES_MAX) << PROCESS_SHIFT;
 		if (event.op == TRACE_MAP_BRK || event.address >> PROCESS_SHIFT)
 			return 0;

@@ -23,12 +23,17 @@ static void put_map(struct json *json, const struct shown_facts *facts,
 		[TRACE_MAP_PROTECT] = "protect",
 		[TRACE_MAP_ADVISE] = "advise",
 		[TRACE_MAP_BRK] = "brk",
+		[TRACE_MAP_FOLDED] = "folded",
 	};
 	size_t count = sizeof names / sizeof names[0];
 	json_begin_object(json, NULL);
 	json_string(json, "op", event->op < count ? names[event->op] : "unknown");
 	json_u64(json, "time_ns", event->time_ns);
-	put_address(json, "address", event->address);
+	if (event->op == TRACE_MAP_FOLDED)
+		json_null(json, "address");
+	else
+		put_address(json, "address", event->address);
+	json_u64(json, "calls", trace_map_calls(event));
 	json_u64(json, "bytes", event->bytes);
 	if (event->moved_from)
 		put_address(json, "moved_from", event->moved_from);

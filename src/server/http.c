@@ -322,7 +322,7 @@ static enum MHD_Result answer_request(struct http *http, struct MHD_Connection *
 	} else if (request.param_count > REQUEST_PARAMS_MAX) {
 		answer_fail(&answer, 400, "The request has too many parameters.");
 	} else if (!strcmp(path, "/metrics")) {
-		metrics_answer(&http->metrics, &answer);
+		metrics_answer(&http->metrics, &request, &answer);
 	} else if (http->metrics_only) {
 		answer_fail(&answer, 404, "Only /metrics is answered here.");
 	} else if (!is_api) {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/metrics.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "server/push.h"
 #include "views/views.h"
 
-enum { TRACES_MAX = 16, SITES = 10 };
+enum { TRACES_MAX = 16, SITES_DEFAULT = 10, SITES_MAX = 1000 };
 
 /* What is said of one trace; the facts are entered and locked one after the other. */
 struct told {
@@ -40,7 +42,8 @@ static void put_label(struct text *out, const char *name, const char *value)
 }
 
 /* The same labels must not come twice: functions without a name are one. */
-static void count_site(struct view_row *sites, size_t *count, const struct view_row *row)
+static void count_site(struct view_row *sites, size_t most, size_t *count,
+		       const struct view_row *row)
 {
 	const char *function = row->function ? row->function : "(no name)";
 	const char *module = row->module ? row->module : "";
@@ -49,29 +52,32 @@ static void count_site(struct view_row *sites, size_t *count, const struct view_
 			sites[i].self.of[VIEW_UNFREED_BYTES] += row->self.of[VIEW_UNFREED_BYTES];
 			return;
 		}
-	if (*count == SITES)
+	if (*count == most)
 		return;
 	sites[*count] = *row;
 	sites[*count].function = function;
 	sites[(*count)++].module = module;
 }
 
-static void tell_sites(struct told *told, const struct shown_facts *facts)
+static void tell_sites(struct told *told, const struct shown_facts *facts, size_t most)
 {
 	struct view_rows rows = {0};
-	struct view_row sites[SITES];
 	size_t count = 0;
 	const struct view *view = view_find("unfreed");
-	if (!view || view_fill(view, facts->data, &rows, NULL))
+	struct view_row *sites = most ? tm_alloc_array(most, sizeof *sites) : NULL;
+	if (!sites || !view || view_fill(view, facts->data, &rows, NULL)) {
+		tm_free(sites);
 		return;
+	}
 	for (size_t i = 0; i < rows.count; i++)
-		count_site(sites, &count, &rows.rows[i]);
+		count_site(sites, most, &count, &rows.rows[i]);
 	for (size_t i = 0; i < count; i++) {
 		text_print(&told->sites, "tidemark_site_live_bytes{%s", text_string(&told->labels));
 		put_label(&told->sites, "function", sites[i].function);
 		put_label(&told->sites, "module", sites[i].module);
 		text_print(&told->sites, "} %" PRIu64 "\n", sites[i].self.of[VIEW_UNFREED_BYTES]);
 	}
+	tm_free(sites);
 	view_rows_done(&rows);
 }
 
@@ -85,7 +91,7 @@ static void tell_sample(struct told *told, const struct shown_facts *facts)
 	}
 }
 
-static bool tell(struct told *told, struct catalog *catalog, const char *id)
+static bool tell(struct told *told, struct catalog *catalog, const char *id, size_t sites)
 {
 	struct shown_facts *facts;
 	struct tm_error err = {0};
@@ -106,7 +112,7 @@ static bool tell(struct told *told, struct catalog *catalog, const char *id)
 						      facts->totals.live_blocks);
 	told->file_bytes = trace_reader_file_bytes(facts->reader);
 	tell_sample(told, facts);
-	tell_sites(told, facts);
+	tell_sites(told, facts, sites);
 	shown_unlock(facts);
 	shown_leave(facts);
 	return true;
@@ -157,7 +163,7 @@ static void tell_lost(struct told *told, const struct followed *followed, const 
 }
 
 /* Of those being written, or the newest. */
-static size_t tell_all(const struct metrics *metrics, struct told *told)
+static size_t tell_all(const struct metrics *metrics, struct told *told, size_t sites)
 {
 	char ids[TRACES_MAX][CATALOG_ID_CHARS + 1];
 	struct followed followed;
@@ -165,7 +171,7 @@ static size_t tell_all(const struct metrics *metrics, struct told *told)
 	follow(metrics, &followed);
 	size_t found = catalog_recent(metrics->catalog, ids, TRACES_MAX);
 	for (size_t i = 0; i < found; i++) {
-		if (!tell(&told[count], metrics->catalog, ids[i]))
+		if (!tell(&told[count], metrics->catalog, ids[i], sites))
 			continue;
 		if (i > 0 && told[count].complete) {
 			text_done(&told[count].labels);
@@ -307,10 +313,33 @@ static void put_push(struct text *out, const struct push *push)
 	}
 }
 
-void metrics_answer(const struct metrics *metrics, struct answer *answer)
+static int check_params(const struct request *request, struct tm_error *err)
+{
+	static const struct request_rule rule = {
+		.name = "sites", .kind = REQUEST_NUMBER, .max = SITES_MAX};
+	for (size_t i = 0; i < request->param_count; i++) {
+		if (strcmp(request->params[i].name, rule.name))
+			return tm_fail(
+				err, -EINVAL,
+				"'%s' is not understood here; ?sites=N tells of N functions.",
+				request->params[i].name);
+		int code = request_check(&request->params[i], &rule, err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+void metrics_answer(const struct metrics *metrics, const struct request *request,
+		    struct answer *answer)
 {
 	struct told told[TRACES_MAX];
-	size_t count = tell_all(metrics, told);
+	struct tm_error err = {0};
+	if (check_params(request, &err)) {
+		answer_fail(answer, 400, err.text);
+		return;
+	}
+	size_t count = tell_all(metrics, told, request_number(request, "sites", SITES_DEFAULT));
 	struct text *out = &answer->body;
 	answer->type = "text/plain; version=0.0.4; charset=utf-8";
 	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)

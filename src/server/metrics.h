@@ -4,6 +4,7 @@
 
 #include "server/answer.h"
 #include "server/catalog.h"
+#include "server/request.h"
 #include "server/server.h"
 
 #include <stdbool.h>
@@ -30,6 +31,8 @@ void metrics_follow(const struct metrics *metrics);
 
 /*
  * Of each trace that is being written, and of the newest if none is; old ones
- * are not read. A trace that cannot be read is left out.
+ * are not read. A trace that cannot be read is left out. "sites" says of how many
+ * functions.
  */
-void metrics_answer(const struct metrics *metrics, struct answer *answer);
+void metrics_answer(const struct metrics *metrics, const struct request *request,
+		    struct answer *answer);

@@ -5,18 +5,22 @@
 #include "sql/vtab.h"
 #include "sql/words.h"
 
-enum { TIME_NS, OP, ADDRESS, BYTES, MOVED_FROM, STACK_ID, SITE, THREAD_ID, IS_FILE };
+enum { TIME_NS, OP, ADDRESS, BYTES, MOVED_FROM, STACK_ID, SITE, THREAD_ID, IS_FILE, IS_RESTATED };
 
 static const struct vtab_column columns[] = {
 	{"time_ns", "INTEGER", "since the start of the recording", PUSH_NOTHING, true},
-	{"op", "TEXT", "map, unmap, protect, advise or brk", PUSH_NOTHING, false},
-	{"address", "INTEGER", "of brk: the old break", PUSH_NOTHING, false},
+	{"op", "TEXT", "map, unmap, protect, advise, brk, or folded: older calls", PUSH_NOTHING,
+	 false},
+	{"address", "INTEGER", "of brk: the old break; folded: how many calls", PUSH_NOTHING,
+	 false},
 	{"bytes", "INTEGER", "of brk: the new break", PUSH_NOTHING, false},
 	{"moved_from", "INTEGER", "of mremap: the old address", PUSH_NOTHING, false},
 	{"stack_id", "INTEGER", "", PUSH_NOTHING, false},
 	{"site", "TEXT", "function_of(stack_id)", PUSH_NOTHING, false},
 	{"thread_id", "INTEGER", "", PUSH_NOTHING, false},
 	{"is_file", "INTEGER", "1 if a file is behind it", PUSH_NOTHING, false},
+	{"is_restated", "INTEGER", "1 if it is no call, but what folded ones left", PUSH_NOTHING,
+	 false},
 };
 
 static int load(struct sql *sql, struct tm_error *err)
@@ -61,6 +65,9 @@ static int value(struct sql *sql, uint64_t row, int column, sqlite3_context *ret
 		break;
 	case IS_FILE:
 		sqlite3_result_int(ret, !!(map->flags & TRACE_MAP_FILE));
+		break;
+	case IS_RESTATED:
+		sqlite3_result_int(ret, !!(map->flags & TRACE_MAP_RESTATED));
 		break;
 	}
 	return 0;

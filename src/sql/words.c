@@ -42,6 +42,7 @@ const char *words_map_op(unsigned op)
 		[TRACE_MAP_PROTECT] = "protect",
 		[TRACE_MAP_ADVISE] = "advise",
 		[TRACE_MAP_BRK] = "brk",
+		[TRACE_MAP_FOLDED] = "folded",
 	};
 	return WORD(words, op);
 }

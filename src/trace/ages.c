@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace/ages.h"
 
-#include "base/io.h"
 #include "base/memory.h"
-#include "trace/block.h"
 #include "trace/container.h"
 #include "trace/slices.h"
 #include "trace/slices_merge.h"
@@ -140,23 +138,8 @@ static bool load(const struct ages_slice *slice, const struct room *room, struct
 		 struct slices_reader *ret)
 {
 	struct format_block_header header;
-	struct bytes stored = {0};
-	size_t got = 0;
-	bool good = bytes_reserve(&stored, slice->bytes) &&
-		    !io_pread(room->fd, stored.data, slice->bytes, slice->offset, &got) &&
-		    got == slice->bytes && got >= sizeof header;
-	if (good) {
-		memcpy(&header, stored.data, sizeof header);
-		const uint8_t *payload = stored.data + sizeof header;
-		good = block_header_valid(&header, room->file_id) &&
-		       header.stored_bytes <= got - sizeof header &&
-		       block_payload_valid(&header, room->file_id, payload) &&
-		       bytes_reserve(raw, header.raw_bytes) &&
-		       block_unpack(&header, payload, raw->data) &&
-		       !slices_get(span_of(raw->data, header.raw_bytes), UINT32_MAX, ret);
-	}
-	bytes_done(&stored);
-	return good;
+	return room_read(room, slice->offset, slice->bytes, &header, raw) &&
+	       !slices_get(span_of(raw->data, raw->used), UINT32_MAX, ret);
 }
 
 /* Numbers of one section, up to the slice that is being made. */

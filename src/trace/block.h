@@ -60,3 +60,10 @@ TM_MUST_CHECK int block_file_header_check(const struct format_file_header *heade
 					  struct tm_error *err);
 void block_trailer_init(struct format_trailer *trailer, uint64_t file_id, uint64_t index_offset);
 bool block_trailer_valid(const struct format_trailer *trailer, uint64_t file_id);
+
+/* Rows that stand for others: those up to the ordinal in first_block_id. */
+static inline bool block_is_merged(const struct format_block_header *header)
+{
+	return (header->type == FORMAT_MAPS || header->type == FORMAT_SAMPLES) &&
+	       (header->flags & FORMAT_MERGED);
+}

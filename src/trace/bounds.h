@@ -8,8 +8,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct trace_map_event;
 struct trace_slice;
 struct trace_writer;
+
+/* Not 0 stops. */
+typedef int (*trace_map_fn)(void *ctx, const struct trace_map_event *event);
+/* Goes through all rows, as often as it is called; false: they cannot be read, or it was stopped.
+ */
+typedef bool (*trace_maps_fn)(const void *ctx, trace_map_fn fn, void *fn_ctx);
+/*
+ * Gives fewer rows that lead to the same mappings and peaks, of the same stacks and threads. 0 or
+ * -errno.
+ */
+typedef int (*trace_restate_fn)(trace_maps_fn each, const void *each_ctx, trace_map_fn put,
+				void *put_ctx);
 
 struct trace_writer_options {
 	bool addresses;     /* store the address column */
@@ -17,9 +30,11 @@ struct trace_writer_options {
 	/*
 	 * Older events are folded: they stay in the slices, their blocks are written over. 0 = not;
 	 * retain_ns: single events of the last so long stay. retain_bytes: the file gets no larger,
-	 * if names, stacks and samples are not. Slices are merged with age.
+	 * if names and stacks are not. Slices and samples are merged with age; mappings are
+	 * restated, by who knows what they mean (NULL: they are not).
 	 */
 	uint64_t retain_ns, retain_bytes;
+	trace_restate_fn restate;
 	uint32_t queue_blocks; /* 0 = default */
 	bool lean; /* without ENDS, SUMS and CURVE: a smaller file that is slower to ask */
 };

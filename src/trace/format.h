@@ -59,7 +59,9 @@ enum {
 	FORMAT_CONTINUES =
 		1u << 2, /* columns continue those of the journal block of this type before */
 	FORMAT_FREE_STACKS = 1u << 3, /* EVENTS: frees have a stack of their own */
-	FORMAT_MERGED = 1u << 4,      /* CURVE: each says how many slices it stands for */
+	/* CURVE: each says how many slices it stands for. MAPS, SAMPLES: fewer rows stand for those
+	 * up to the ordinal in first_block_id. */
+	FORMAT_MERGED = 1u << 4,
 };
 
 struct format_file_header {

@@ -220,6 +220,27 @@ int room_write(struct room *room, uint64_t offset, const uint8_t *block, uint64_
 	return 0;
 }
 
+bool room_read(const struct room *room, uint64_t offset, uint64_t bytes,
+	       struct format_block_header *ret_header, struct bytes *raw)
+{
+	struct bytes stored = {0};
+	size_t got = 0;
+	bool good = bytes >= HEADER && bytes_reserve(&stored, bytes) &&
+		    !io_pread(room->fd, stored.data, bytes, offset, &got) && got == bytes;
+	if (good) {
+		memcpy(ret_header, stored.data, HEADER);
+		const uint8_t *payload = stored.data + HEADER;
+		good = block_header_valid(ret_header, room->file_id) &&
+		       ret_header->stored_bytes <= got - HEADER &&
+		       block_payload_valid(ret_header, room->file_id, payload) &&
+		       bytes_reserve(raw, ret_header->raw_bytes) &&
+		       block_unpack(ret_header, payload, raw->data);
+	}
+	raw->used = good ? ret_header->raw_bytes : 0;
+	bytes_done(&stored);
+	return good;
+}
+
 static void begin_section(struct room *room, uint32_t section)
 {
 	room->section = section;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "trace/bytes.h"
 #include "trace/format.h"
 
 #include <stdbool.h>
@@ -79,6 +80,9 @@ TM_MUST_CHECK int room_fold(struct room *room);
 bool room_fold_one(struct room *room, int *ret_error);
 /* Gives a block back. 0 or -errno. */
 TM_MUST_CHECK int room_give(struct room *room, uint64_t offset, uint64_t bytes);
+/* A block that was written there, unpacked; false if it is not as it was written. */
+bool room_read(const struct room *room, uint64_t offset, uint64_t bytes,
+	       struct format_block_header *ret_header, struct bytes *raw);
 /* A slice would make much of it foldable. */
 bool room_wants_slice(const struct room *room);
 /* The first event of a section that is there one by one; UINT64_MAX: none will ever be. */

@@ -71,7 +71,7 @@ bool rows_get_thread(struct rows_reader *r, struct trace_thread *ret)
 bool rows_get_map(struct rows_reader *r, struct trace_map_event *ret)
 {
 	struct span *in = &r->columns[0];
-	struct trace_map_event event = {.op = (uint8_t)span_limited(in, TRACE_MAP_BRK)};
+	struct trace_map_event event = {.op = (uint8_t)span_limited(in, TRACE_MAP_OPS - 1)};
 	event.time_ns = get_delta(r, 0);
 	event.address = span_varint(in);
 	event.bytes = span_varint(in);

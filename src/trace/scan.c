@@ -274,9 +274,11 @@ static struct sealed sealed_ordinals(const struct scan *scan)
 		const struct format_block_header *header = &scan->entries[i].header;
 		if (header->section != sealed.section || header->type >= FORMAT_TYPE_COUNT)
 			continue;
-		/* Merged slices come late, and stand for several numbers. */
+		/* What is merged comes late, and stands for several numbers. */
 		uint64_t end = header->first_ordinal +
 			       (header->type == FORMAT_SLICE && header->count ? header->count : 1);
+		if (block_is_merged(header))
+			end = header->first_block_id;
 		if (end > sealed.last[header->type])
 			sealed.last[header->type] = end;
 	}

@@ -6,6 +6,7 @@
 #include "trace/container.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Add the entry to the groups; journal blocks that continue nothing are left out. */
@@ -28,6 +29,39 @@ static void place(struct section *s, const struct scan *scan, uint32_t entry, ui
 	s->members[(*members)++] = entry;
 }
 
+/* By ordinal; of those with the same one that which stands for most, and was written last. */
+static int compare_groups(const void *a, const void *b)
+{
+	const struct section_group *x = a, *y = b;
+	if (x->header.first_ordinal != y->header.first_ordinal)
+		return x->header.first_ordinal < y->header.first_ordinal ? -1 : 1;
+	if (section_group_end(x) != section_group_end(y))
+		return section_group_end(x) > section_group_end(y) ? -1 : 1;
+	return (x->first < y->first) - (x->first > y->first);
+}
+
+/* Merged rows come late, and those that they stand for may still be there. */
+static uint32_t settle(struct section *s, unsigned type, uint32_t groups)
+{
+	struct section_group *first = &s->groups[s->types[type].first];
+	size_t count = groups - s->types[type].first, kept = 0;
+	uint64_t covered = 0;
+	bool merged = false;
+	for (size_t i = 0; i < count; i++)
+		merged |= block_is_merged(&first[i].header);
+	if (!merged)
+		return groups;
+	qsort(first, count, sizeof *first, compare_groups);
+	for (size_t i = 0; i < count; i++) {
+		if (first[i].header.first_ordinal < covered)
+			continue;
+		if (block_is_merged(&first[i].header))
+			covered = section_group_end(&first[i]);
+		first[kept++] = first[i];
+	}
+	return s->types[type].first + (uint32_t)kept;
+}
+
 int section_init(struct section *s, const struct scan *scan, uint32_t number, struct tm_error *err)
 {
 	s->members = tm_alloc_array(scan->count + 1, sizeof *s->members);
@@ -44,6 +78,7 @@ int section_init(struct section *s, const struct scan *scan, uint32_t number, st
 			if (header->type == type && header->section == number)
 				place(s, scan, (uint32_t)i, &members, &groups);
 		}
+		groups = settle(s, type, groups);
 		s->types[type].count = groups - s->types[type].first;
 	}
 	return 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "trace/block.h"
 #include "trace/bytes.h"
 #include "trace/format.h"
 #include "trace/scan.h"
@@ -41,6 +42,14 @@ static inline const struct section_group *section_group(const struct section *s,
 							enum format_type type, size_t index)
 {
 	return &s->groups[s->types[type].first + index];
+}
+
+/* One past the last ordinal that it stands for. */
+static inline uint64_t section_group_end(const struct section_group *group)
+{
+	const struct format_block_header *header = &group->header;
+	return block_is_merged(header) ? header->first_block_id
+				       : header->first_ordinal + header->count;
 }
 
 /* One past the last ordinal that the headers of this type promise, no more than limit. */

@@ -186,7 +186,10 @@ static int replace_blocks(struct sink *s, struct sink_part *part)
 	int rc = s->packed.failed || s->packed.used == 0 ? 1 : 0;
 	if (rc == 0)
 		rc = place_part(s, part, false, &offset);
-	if (rc == 0)
+	bool of_rows = part->header.type == FORMAT_MAPS || part->header.type == FORMAT_SAMPLES;
+	if (rc == 0 && of_rows)
+		rc = old_rows_replaced(&s->old, &s->room, &part->header, offset, s->packed.used);
+	else if (rc == 0)
 		rc = ages_replaced(&s->ages, &s->room, &part->header, offset, s->packed.used);
 	bytes_done(&part->raw);
 	return rc;
@@ -219,6 +222,19 @@ static int merge_slices(struct sink *s)
 	return rc < 0 ? rc : write_curve(s, false);
 }
 
+/* The same of other rows. */
+static int merge_rows(struct sink *s)
+{
+	int rc = 0;
+	for (int i = 0; i < AGES_STEPS && rc == 0; i++) {
+		struct sink_part part = {0};
+		if (!old_rows_merge(&s->old, &s->room, &part.header, &part.raw))
+			break;
+		rc = replace_blocks(s, &part);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 /* One block after the other: what is referred to is whole before. */
 static bool write_apart(struct sink *s, struct sink_batch *batch)
 {
@@ -236,13 +252,17 @@ static bool write_apart(struct sink *s, struct sink_batch *batch)
 		uint64_t offset = 0;
 		rc = place_part(s, part, !is_of_events(part->header.type), &offset);
 		part->packed = rc == 0;
-		if (rc == 0)
+		if (rc == 0) {
 			ages_note(&s->ages, &part->header, &part->raw, offset, s->packed.used);
+			old_rows_note(&s->old, &part->header, offset, s->packed.used);
+		}
 	}
 	if (rc >= 0)
 		rc = s->packed.failed ? -ENOMEM : room_fold(&s->room);
 	if (rc >= 0)
 		rc = merge_slices(s);
+	if (rc >= 0)
+		rc = merge_rows(s);
 	tell_room(s);
 	if (rc < 0) {
 		set_error(s, rc);
@@ -471,6 +491,7 @@ static void release(struct sink *s)
 	bytes_done(&s->packed);
 	room_done(&s->room);
 	ages_done(&s->ages);
+	old_rows_done(&s->old);
 	ZSTD_freeCCtx(s->zstd);
 	pthread_cond_destroy(&s->filled);
 	pthread_cond_destroy(&s->drained);
@@ -505,6 +526,7 @@ int sink_open(int fd, const struct trace_writer_options *options, struct sink **
 	s->room = (struct room){.active = options->retain_ns || options->retain_bytes,
 				.keep_ns = options->retain_ns,
 				.limit_bytes = options->retain_bytes};
+	s->old.restate = options->restate;
 	s->queue_blocks = options->queue_blocks ? options->queue_blocks : SINK_QUEUE_BLOCKS;
 	init_locks(s);
 	s->zstd = block_packer();

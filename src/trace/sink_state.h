@@ -4,6 +4,7 @@
 
 #include "trace/ages.h"
 #include "trace/journal.h"
+#include "trace/old_rows.h"
 #include "trace/room.h"
 #include "trace/sink.h"
 #include "trace/space.h"
@@ -33,8 +34,9 @@ struct sink {
 	struct syncer syncer;
 	struct space space;
 	bool space_low;
-	struct room room; /* active: blocks of events are given back, and written over */
-	struct ages ages; /* and slices merged */
+	struct room room;    /* active: blocks of events are given back, and written over */
+	struct ages ages;    /* and slices merged */
+	struct old_rows old; /* and other rows */
 	/* Shared. */
 	_Atomic int error; /* first error, negative errno */
 	atomic_bool events_stopped;

@@ -210,7 +210,7 @@ static int check_ordinals(const struct table_check *t, enum format_type type)
 					      source_type_name(type), next, first);
 		if (rc)
 			return rc;
-		next = first + group->header.count;
+		next = section_group_end(group);
 	}
 	return 0;
 }

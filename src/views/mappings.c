@@ -83,11 +83,11 @@ static int replay(const struct view_data *data, const struct trace_map_event *ev
 	set.call_bytes = bytes;
 	for (size_t i = 0; !code && i < count; i++) {
 		uint64_t peak_bytes = set.mapped_peak_bytes;
-		bool maps = events[i].op == TRACE_MAP;
 		/* What changes its rights stays its owner's. */
-		set.call = maps ? owner_of(data, events[i].stack_id)
-				: maps_call_at(&set, events[i].address, OWNER_OTHER);
-		rows[set.call].calls += maps;
+		set.call = events[i].op == TRACE_MAP || events[i].op == TRACE_MAP_FOLDED
+				   ? owner_of(data, events[i].stack_id)
+				   : maps_call_at(&set, events[i].address, OWNER_OTHER);
+		rows[set.call].calls += trace_map_calls(&events[i]);
 		code = maps_apply(&set, &events[i]);
 		note(rows, bytes, set.mapped_peak_bytes > peak_bytes);
 	}

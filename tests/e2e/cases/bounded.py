@@ -126,6 +126,23 @@ def retain(t):
     t.expect("Older events were folded" in some, some)
 
 
+@case("bounded/maps", "a program that maps and unmaps all the time in a file within its size")
+def maps(t):
+    result = t.record([t.target("remap"), "600000"], options=["--retain", "1M"])
+    committed, reserved, calls = (int(word) for word in result.out.split())
+    t.expect(t.trace.stat().st_size <= 1 << 20, f"{t.trace.stat().st_size} bytes")
+    report = t.report()
+    t.equal("committed at the peak", report["mapped_peak_bytes"], committed)
+    t.equal("reserved at the peak", report["reserved_peak_bytes"], reserved)
+    control.sound(t, t.trace)
+    asked = t.tool("sql", "--csv", t.trace,
+                   "select sum(case op when 'folded' then address else 1 end), sum(op = 'folded') "
+                   "from maps where op = 'folded' or (op = 'map' and not is_restated)")
+    counted, folded = (int(word) for word in asked.out.split()[-1].split(","))
+    t.equal("calls that mapped", counted, calls)
+    t.expect(folded > 0, "nothing was folded")
+
+
 # What depends on the moment at which two runs of one program did something.
 OF_THE_RUN = ("_ns", "time", "pid", "tid", "rss", "waited", "agent", "collector", "file_bytes",
               "bytes_read", "event_blocks", "culled", "not_stored", "exact_since", "way", "command")

@@ -57,6 +57,13 @@ def trace(t):
         t.expect(headers["Content-Type"].startswith("text/plain; version=0.0.4"),
                  f"type {headers['Content-Type']}")
         found = parse(t, body.decode())
+        for asked, most in (("1", 1), ("0", 0), ("500", 500)):
+            some = parse(t, server.request(f"/metrics?sites={asked}")[2].decode())
+            sites = some.get("tidemark_site_live_bytes", [])
+            t.expect(len(sites) <= most and (len(sites) > 0) == (most > 0), f"{len(sites)} of {asked} sites")
+        for wrong in ("sites=-1", "sites=x", "sites=1001", "site=1"):
+            status, _, body = server.request(f"/metrics?{wrong}")
+            t.expect(status == 400 and b"sites" in body, f"{wrong}: {status} {body[:200]}")
     for name, key in (("live_bytes", "unfreed_bytes"), ("live_blocks", "unfreed_allocations"),
                       ("peak_bytes", "peak_bytes"), ("allocations_total", "allocations"),
                       ("allocated_bytes_total", "allocated_bytes"), ("frees_total", "frees"),
