@@ -192,6 +192,8 @@ static void put_head(struct callgrind *c, const struct export_rows *rows)
 {
 	struct text *out = &c->outlet->text;
 	text_put(out, "# callgrind format\nversion: 1\ncreator: tidemark\n");
+	if (export_note(c->input))
+		text_print(out, "desc: Note: %s\n", export_note(c->input));
 	text_print(out, "pid: %u\ncmd: ", c->input->facts->meta->pid);
 	export_line_text(out, export_command(c->input), 0, 0);
 	text_put(out, "\npart: 1\n\npositions: line\nevents:");

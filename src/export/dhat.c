@@ -172,7 +172,10 @@ static void put_head(struct dhat *d)
 	json_string(json, "tu", "\xc2\xb5s");
 	json_string(json, "Mtu", "s");
 	json_u64(json, "tuth", 500);
-	json_string(json, "cmd", export_command(d->input));
+	struct text title = {0};
+	export_title(d->input, &title);
+	json_string(json, "cmd", text_string(&title));
+	text_done(&title);
 	json_u64(json, "pid", d->input->facts->meta->pid);
 	json_u64(json, "tg", d->peak_ns / 1000);
 	json_u64(json, "te", d->input->to_ns / 1000);

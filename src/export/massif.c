@@ -190,7 +190,8 @@ static int write_massif(const struct export_input *input, struct outlet *outlet,
 		return code;
 	add_up(&m);
 	find_peak(&m, &timeline);
-	text_put(&outlet->text, "desc: (none)\ncmd: ");
+	text_print(&outlet->text,
+		   "desc: %s\ncmd: ", export_note(input) ? export_note(input) : "(none)");
 	export_line_text(&outlet->text, export_command(input), 0, 0);
 	text_put(&outlet->text, "\ntime_unit: ms\n");
 	code = put_snapshots(&m, &timeline, err);

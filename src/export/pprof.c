@@ -95,9 +95,8 @@ static void put_head(struct pprof *p)
 	put_type(p, PROFILE_PERIOD_TYPE, "space", "bytes");
 	uint64_t sampled = p->input->facts->sample_bytes;
 	proto_u64(out, PROFILE_PERIOD, sampled ? sampled : 1);
-	if (sampled)
-		proto_u64(out, PROFILE_COMMENT,
-			  put_string(p, "sampled: the values are estimates, already scaled"));
+	if (export_note(p->input))
+		proto_u64(out, PROFILE_COMMENT, put_string(p, export_note(p->input)));
 	proto_u64(out, PROFILE_DEFAULT_TYPE, put_string(p, "inuse_space"));
 	proto_u64(out, PROFILE_TIME, meta->start_unix_ns);
 	proto_u64(out, PROFILE_DURATION, p->input->to_ns - p->input->from_ns);

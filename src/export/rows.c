@@ -112,3 +112,16 @@ const char *export_command(const struct export_input *input)
 		return meta->command;
 	return meta->program && meta->program[0] ? meta->program : "(unknown)";
 }
+
+const char *export_note(const struct export_input *input)
+{
+	return input->facts->sample_bytes ? "sampled: the values are estimates, already scaled"
+					  : NULL;
+}
+
+void export_title(const struct export_input *input, struct text *out)
+{
+	text_put(out, export_command(input));
+	if (export_note(input))
+		text_print(out, " (%s)", export_note(input));
+}

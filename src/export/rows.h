@@ -22,5 +22,9 @@ void export_line_text(struct text *out, const char *name, char from, char to);
 void export_markup_text(struct text *out, const char *name);
 /* The command that was recorded, or the program; never NULL. */
 const char *export_command(const struct export_input *input);
+/* That figures are estimates, where they are; else NULL. */
+const char *export_note(const struct export_input *input);
+/* The command line for people, with the note behind it. The caller calls text_done(). */
+void export_title(const struct export_input *input, struct text *out);
 /* "no memory for the export". */
 int export_no_memory(struct tm_error *err);

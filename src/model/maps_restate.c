@@ -31,7 +31,7 @@ struct restate {
 	struct map_set set;
 	struct caller *callers; /* [0]: nobody */
 	uint32_t caller_count, caller_room;
-	uint32_t *index; /* by hash: number of a caller, 0 none */
+	uint32_t *index;            /* by hash: number of a caller, 0 none */
 	uint64_t row, peaks[PEAKS]; /* the present one; those in which a peak rose last */
 	uint64_t first_ns, last_ns;
 	struct ranges was, is;
@@ -150,8 +150,8 @@ static void put_range(struct restate *r, const struct range *range, enum trace_m
 	if (op == TRACE_MAP) {
 		event.stack_id = caller->stack_id;
 		event.prot_or_advice = range->kind & MAP_RESERVED ? 0 : PROT_READ_WRITE;
-		event.flags = TRACE_MAP_RESTATED |
-			      (range->kind & MAP_FILE_BACKED ? TRACE_MAP_FILE : 0);
+		event.flags =
+			TRACE_MAP_RESTATED | (range->kind & MAP_FILE_BACKED ? TRACE_MAP_FILE : 0);
 	}
 	put(r, &event);
 }
@@ -225,8 +225,8 @@ static int apply(void *ctx, const struct trace_map_event *event)
 	if (event->op == TRACE_MAP_FOLDED)
 		return r->rc;
 	/* What changes its rights stays its owner's. */
-	set->call = event->op == TRACE_MAP ? caller_of(r, event)
-					   : maps_call_at(set, event->address, 0);
+	set->call =
+		event->op == TRACE_MAP ? caller_of(r, event) : maps_call_at(set, event->address, 0);
 	if (!r->rc)
 		r->rc = maps_apply(set, event);
 	const uint64_t after[PEAKS] = {set->mapped_peak_bytes, set->reserved_peak_bytes,

@@ -86,8 +86,7 @@ static size_t next_of(const struct old_rows *old, size_t index)
 {
 	const struct old_block *block = &old->blocks[index];
 	for (size_t i = index + 1; i < old->count; i++)
-		if (old->blocks[i].type == block->type &&
-		    old->blocks[i].section == block->section)
+		if (old->blocks[i].type == block->type && old->blocks[i].section == block->section)
 			return i;
 	return SIZE_MAX;
 }
@@ -232,9 +231,10 @@ static bool merge_maps(struct old_rows *old, const struct room *room, struct str
 {
 	const struct old_maps maps = {.old = old, .room = room};
 	stream_init(ret, FORMAT_MAPS, 1);
-	bool found = old->restate && (choose_maps(old, room, room_since(room)) ||
-				      (is_too_large(room, old->maps_bytes / 2, MAPS_SHARE, MAPS_BYTES) &&
-				       choose_maps(old, room, UINT64_MAX)));
+	bool found =
+		old->restate && (choose_maps(old, room, room_since(room)) ||
+				 (is_too_large(room, old->maps_bytes / 2, MAPS_SHARE, MAPS_BYTES) &&
+				  choose_maps(old, room, UINT64_MAX)));
 	return found && old->restate(each_map, &maps, put_map, ret) == 0;
 }
 

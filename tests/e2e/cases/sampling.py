@@ -5,6 +5,7 @@ The seed makes the choice of blocks the same each time where there is one thread
 several, bounds are six standard errors wide.
 """
 import csv
+import gzip
 import io
 import json
 import math
@@ -393,6 +394,13 @@ def sure(t):
     for section in ("summary", "peak", "functions", "lines", "tree", "threads"):
         t.expect(" ± " in t.tool("report", "--section", section, one).out, f"report: {section}")
         t.expect("± " not in t.tool("report", "--section", section, exact).out, f"exact {section}")
+    for form in ("massif", "callgrind", "dhat", "speedscope", "chrome", "firefox", "flamegraph"):
+        for trace in (one, exact):
+            path = t.folder / form
+            t.need(t.tool("export", "-f", form, "--force", "-o", path, trace).status == 0, form)
+            data = path.read_bytes()
+            data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+            t.equal(f"{form} says that figures are estimates", b"estimates" in data, trace == one)
     for section in ("summary", "peak", "functions", "tree"):
         t.expect(" ± " in t.tool("diff", "--section", section, one, other).out, f"diff {section}")
         same = t.tool("diff", "--section", section, exact, exact).out
