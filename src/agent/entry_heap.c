@@ -20,33 +20,14 @@ static inline size_t product(size_t a, size_t b)
  */
 #define SHORT __attribute__((section(".text.hot.short")))
 
-static inline uint32_t state_now(void)
-{
-	return atomic_load_explicit(&agent.state, memory_order_relaxed);
-}
-
-static inline bool is_sampled(uint32_t state)
-{
-	return state == AGENT_SAMPLED || state == AGENT_SAMPLED_NESTED;
-}
-
-/* Counts a block that is not recorded. False: it is, or must be looked at. */
-static inline bool skips(struct agent_count *count, size_t bytes)
-{
-	if (unlikely(!count || bytes >= count->countdown))
-		return false;
-	count->countdown -= bytes + 1;
-	return true;
-}
-
-/* Likewise; *ret_lane is to know of the call, if not NULL. */
+/* Counts a block that is not recorded; *ret_lane is to know of the call, if not NULL. */
 static inline bool lane_skips(size_t bytes, struct lane **ret_lane)
 {
 	*ret_lane = NULL;
-	if (likely(state_now() == AGENT_SAMPLED))
-		return skips(sample_count(), bytes);
+	if (likely(sample_state() == AGENT_SAMPLED))
+		return sample_skips(sample_count(), bytes);
 	struct lane *lane = *ret_lane = sample_lane();
-	return lane && skips(lane->count, bytes);
+	return lane && sample_skips(lane->count, bytes);
 }
 
 /* What an allocator calls that is hooked is nested in its call. */
@@ -87,15 +68,15 @@ HOOKED SHORT static void *sampled_malloc(size_t bytes)
 
 EXPORT SHORT void *malloc(size_t bytes)
 {
-	uint32_t state = state_now();
+	uint32_t state = sample_state();
 	if (likely(state == AGENT_ON))
 		return hooked_malloc(bytes);
 	if (state == AGENT_SAMPLED && sample_is_first() &&
-	    likely(skips(&agent.first_count, bytes))) {
+	    likely(sample_skips(&agent.first_count, bytes))) {
 		void *block = agent.malloc(bytes);
 		return likely(block) ? block : hooked_malloc(bytes);
 	}
-	if (is_sampled(state))
+	if (sample_is_short(state))
 		return sampled_malloc(bytes);
 	return PASSING() ? real.malloc(bytes) : hooked_malloc(bytes);
 }
@@ -131,7 +112,7 @@ HOOKED static void nested_free(void *block)
 
 EXPORT SHORT void free(void *block)
 {
-	uint32_t state = state_now();
+	uint32_t state = sample_state();
 	if (likely(state == AGENT_ON))
 		hooked_free(block);
 	else if (state == AGENT_SAMPLED && sample_passes(block))
@@ -168,10 +149,10 @@ HOOKED SHORT static void *sampled_calloc(size_t count, size_t each)
 
 EXPORT SHORT void *calloc(size_t count, size_t each)
 {
-	uint32_t state = state_now();
+	uint32_t state = sample_state();
 	if (likely(state == AGENT_ON))
 		return hooked_calloc(count, each);
-	if (is_sampled(state))
+	if (sample_is_short(state))
 		return sampled_calloc(count, each);
 	return PASSING() ? real.calloc(count, each) : hooked_calloc(count, each);
 }
@@ -214,10 +195,10 @@ HOOKED SHORT static void *sampled_realloc(void *old, size_t bytes)
 
 EXPORT SHORT void *realloc(void *old, size_t bytes)
 {
-	uint32_t state = state_now();
+	uint32_t state = sample_state();
 	if (likely(state == AGENT_ON))
 		return hooked_realloc(old, bytes);
-	if (is_sampled(state))
+	if (sample_is_short(state))
 		return sampled_realloc(old, bytes);
 	return PASSING() ? real.realloc(old, bytes) : hooked_realloc(old, bytes);
 }

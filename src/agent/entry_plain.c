@@ -15,13 +15,11 @@ AGENT_COLD void patched_unrecorded(struct lane *lane, const struct call_site *si
 		hook_born(lane, site, api, new.block);
 }
 
-HOOKED void *patched_malloc(size_t bytes, uintptr_t none, uintptr_t nor,
-			    const struct wire_site *what)
+HOOKED static void *hooked_malloc(size_t bytes, const struct wire_site *what)
 {
 	void *(*original)(size_t) = (void *(*)(size_t))what->original;
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
-	(void)none, (void)nor;
 	if (unlikely(!lane))
 		return original(bytes);
 	uintptr_t outer = patched_call_begins(lane, &site);
@@ -32,13 +30,33 @@ HOOKED void *patched_malloc(size_t bytes, uintptr_t none, uintptr_t nor,
 	return block;
 }
 
-HOOKED void patched_release(void *block, uintptr_t none, uintptr_t nor,
+/* The short way (entry_heap.c). What a failure is, the long way finds out, and records. */
+HOOKED static void *sampled_malloc(size_t bytes, const struct wire_site *what)
+{
+	struct lane *lane = sample_lane();
+	if (unlikely(!lane || !sample_skips(lane->count, bytes)))
+		return hooked_malloc(bytes, what);
+	struct call_site site = CALL_SITE();
+	uintptr_t outer = patched_call_begins(lane, &site);
+	void *block = ((void *(*)(size_t))what->original)(bytes);
+	patched_call_ends(lane, outer);
+	return likely(block) ? block : hooked_malloc(bytes, what);
+}
+
+HOOKED void *patched_malloc(size_t bytes, uintptr_t none, uintptr_t nor,
 			    const struct wire_site *what)
+{
+	(void)none, (void)nor;
+	if (unlikely(sample_is_short(sample_state())))
+		return sampled_malloc(bytes, what);
+	return hooked_malloc(bytes, what);
+}
+
+HOOKED static void hooked_release(void *block, const struct wire_site *what)
 {
 	void (*original)(void *) = (void (*)(void *))what->original;
 	struct call_site site = CALL_SITE();
 	struct lane *lane = hook_begin(&site);
-	(void)none, (void)nor;
 	if (likely(lane && block)) {
 		hook_free(lane, &site, what->api, block);
 		uintptr_t outer = patched_call_begins(lane, &site);
@@ -47,6 +65,29 @@ HOOKED void patched_release(void *block, uintptr_t none, uintptr_t nor,
 		return;
 	}
 	original(block);
+}
+
+HOOKED static void sampled_release(void *block, const struct wire_site *what)
+{
+	struct lane *lane = sample_lane();
+	if (unlikely(!lane || !sample_passes(block))) {
+		hooked_release(block, what);
+		return;
+	}
+	struct call_site site = CALL_SITE();
+	uintptr_t outer = patched_call_begins(lane, &site);
+	((void (*)(void *))what->original)(block);
+	patched_call_ends(lane, outer);
+}
+
+HOOKED void patched_release(void *block, uintptr_t none, uintptr_t nor,
+			    const struct wire_site *what)
+{
+	(void)none, (void)nor;
+	if (unlikely(sample_is_short(sample_state())))
+		sampled_release(block, what);
+	else
+		hooked_release(block, what);
 }
 
 static inline uintptr_t argument(const uintptr_t *arguments, uint8_t index)

@@ -54,6 +54,26 @@ void sample_leave(void);
 /* A block that was told of as if all were: its end must be told, too. NULL: none. */
 void sample_keep(const void *block);
 
+static inline uint32_t sample_state(void)
+{
+	return atomic_load_explicit(&agent.state, memory_order_relaxed);
+}
+
+/* In this state of the agent there is a short way. */
+static inline bool sample_is_short(uint32_t state)
+{
+	return state == AGENT_SAMPLED || state == AGENT_SAMPLED_NESTED;
+}
+
+/* Counts a block that is not recorded. False: it is, or must be looked at. */
+static inline bool sample_skips(struct agent_count *count, size_t bytes)
+{
+	if (unlikely(!count || bytes >= count->countdown))
+		return false;
+	count->countdown -= bytes + 1;
+	return true;
+}
+
 static inline bool sample_is_current(const struct agent_count *count)
 {
 	return count->gate == atomic_load_explicit(&agent.filter->gate, memory_order_relaxed);
