@@ -182,12 +182,6 @@ struct agent_fixed {
 extern struct agent agent __attribute__((visibility("hidden")));
 extern struct agent_fixed agent_fixed __attribute__((visibility("hidden")));
 
-/* Of an allocator of which it is known that nothing but its mappings goes through hooks. */
-static inline bool agent_is_heap_code(uintptr_t pc)
-{
-	return pc - agent_fixed.heap_start < agent_fixed.heap_end - agent_fixed.heap_start;
-}
-
 /* Where a hook was called from: the caller's pc, its stack pointer and frame pointer after the call
  * returns. */
 struct call_site {

@@ -10,6 +10,7 @@
 
 #include <linux/mman.h>
 
+#include "agent/redirect.h"
 #include "agent/sys.h"
 
 #define MAP_FAILED_RESULT ((void *)-1)
@@ -20,7 +21,7 @@ enum { SYS_NR_BRK_ = 12 };
 static inline struct lane *maps_begin(const struct call_site *site)
 {
 	struct lane *lane = hook_begin(site);
-	return lane && maps_wanted() && !agent_is_heap_code(site->pc) ? lane : NULL;
+	return lane && maps_wanted() && !redirect_is_heap_code(site->pc) ? lane : NULL;
 }
 
 static void emit_map(struct lane *lane, const struct call_site *site, enum wire_extra kind,

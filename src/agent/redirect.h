@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "agent/agent.h"
 #include "agent/elf.h"
 
 struct redirect {
@@ -30,6 +31,12 @@ void redirect_start(const struct elf_scope *scope);
  * about to call, the loader, never on the way of an event. True: something was.
  */
 bool redirect_late(void);
+
+/* Of an allocator of which it is known that nothing but its mappings goes through hooks. */
+static inline bool redirect_is_heap_code(uintptr_t pc)
+{
+	return pc - agent_fixed.heap_start < agent_fixed.heap_end - agent_fixed.heap_start;
+}
 
 /* entry_foreign.c: the table, ended by a NULL name. */
 extern const struct redirect redirects[];

@@ -6,6 +6,7 @@
 #include "agent/sample.h"
 
 #include "agent/real.h"
+#include "agent/redirect.h"
 
 enum { LOG_BITS = 32 };
 #define LN2_64 0xb17217f7d1cf79acull /* the natural logarithm of 2, times 2^64 */
@@ -86,7 +87,8 @@ bool sample_hits(struct lane *lane, size_t bytes, uint32_t *ret_interval_log2)
 static bool is_plain(void)
 {
 	struct module_code allocator, library;
-	if (agent_is_heap_code((uintptr_t)real.malloc) && agent_is_heap_code((uintptr_t)real.free))
+	if (redirect_is_heap_code((uintptr_t)real.malloc) &&
+	    redirect_is_heap_code((uintptr_t)real.free))
 		return true;
 	return modules_find(agent.modules, (uintptr_t)real.malloc, &allocator) &&
 	       modules_find(agent.modules, (uintptr_t)real._exit, &library) &&
