@@ -40,7 +40,7 @@ enum {
 	WIRE_FILTER_LINE_LOG2 = 7, /* of the hashes that share one */
 	WIRE_FILTER_LINES = WIRE_FILTER_COUNTERS >> WIRE_FILTER_LINE_LOG2,
 	WIRE_FILTER_HEAD = 64,
-	WIRE_FILTER_BYTES = WIRE_FILTER_HEAD + WIRE_FILTER_REGIONS + WIRE_FILTER_COUNTERS +
+	WIRE_FILTER_BYTES = 4096 + WIRE_FILTER_REGIONS + WIRE_FILTER_COUNTERS +
 			    WIRE_FILTER_LINES * WIRE_FILTER_LINE * 8,
 };
 
@@ -52,6 +52,7 @@ struct wire_filter {
 	_Atomic uint8_t regions[WIRE_FILTER_REGIONS];
 	_Atomic uint8_t counters[WIRE_FILTER_COUNTERS];
 	_Atomic uint64_t known[WIRE_FILTER_LINES][WIRE_FILTER_LINE];
+	uint8_t rest[4096 - WIRE_FILTER_HEAD]; /* whole pages */
 };
 _Static_assert(sizeof(struct wire_filter) == WIRE_FILTER_BYTES, "filter layout");
 
