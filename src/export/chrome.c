@@ -55,10 +55,8 @@ static int put_threads(struct chrome *c)
 {
 	const struct view_input *facts = c->input->facts;
 	int code = 0;
-	struct text title = {0};
-	export_title(c->input, &title);
-	put_name(c, "process_name", c->pid, text_string(&title));
-	text_done(&title);
+	char title[EXPORT_TITLE];
+	put_name(c, "process_name", c->pid, export_title(c->input, title));
 	for (size_t i = 0; !code && i < facts->thread_count; i++) {
 		const struct trace_thread *thread = &facts->threads[i];
 		put_name(c, "thread_name", thread->tid, thread->name);

@@ -172,10 +172,8 @@ static void put_head(struct dhat *d)
 	json_string(json, "tu", "\xc2\xb5s");
 	json_string(json, "Mtu", "s");
 	json_u64(json, "tuth", 500);
-	struct text title = {0};
-	export_title(d->input, &title);
-	json_string(json, "cmd", text_string(&title));
-	text_done(&title);
+	char title[EXPORT_TITLE];
+	json_string(json, "cmd", export_title(d->input, title));
 	json_u64(json, "pid", d->input->facts->meta->pid);
 	json_u64(json, "tg", d->peak_ns / 1000);
 	json_u64(json, "te", d->input->to_ns / 1000);

@@ -285,10 +285,8 @@ static void put_meta(struct firefox *f)
 	json_bool(json, "usesOnlyOneStackType", true);
 	json_bool(json, "doesNotUseFrameImplementation", true);
 	json_bool(json, "sourceCodeIsNotOnSearchfox", true);
-	struct text title = {0};
-	export_title(f->input, &title);
-	json_string(json, "product", text_string(&title));
-	text_done(&title);
+	char title[EXPORT_TITLE];
+	json_string(json, "product", export_title(f->input, title));
 	json_begin_array(json, "categories");
 	json_begin_object(json, NULL);
 	json_string(json, "name", "Other");

@@ -133,10 +133,8 @@ static void put_head(struct flame *f)
 		   WIDTH, height, WIDTH, height);
 	text_print(out, "<text x=\"%d\" y=\"22\" text-anchor=\"middle\" font-size=\"15\">",
 		   WIDTH / 2);
-	struct text title = {0};
-	export_title(f->input, &title);
-	export_markup_text(out, text_string(&title));
-	text_done(&title);
+	char title[EXPORT_TITLE];
+	export_markup_text(out, export_title(f->input, title));
 	text_print(out, "</text>\n<text x=\"%d\" y=\"42\" text-anchor=\"middle\">%s %s</text>\n",
 		   WIDTH / 2, figure_text(f, cost_of(f, &f->tree.nodes[0])).text,
 		   view_columns[f->input->cost].title);

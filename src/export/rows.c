@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -119,9 +120,11 @@ const char *export_note(const struct export_input *input)
 					  : NULL;
 }
 
-void export_title(const struct export_input *input, struct text *out)
+const char *export_title(const struct export_input *input, char room[EXPORT_TITLE])
 {
-	text_put(out, export_command(input));
-	if (export_note(input))
-		text_print(out, " (%s)", export_note(input));
+	const char *note = export_note(input);
+	if (!note)
+		return export_command(input);
+	snprintf(room, EXPORT_TITLE, "%.900s (%s)", export_command(input), note);
+	return room;
 }

@@ -24,7 +24,8 @@ void export_markup_text(struct text *out, const char *name);
 const char *export_command(const struct export_input *input);
 /* That figures are estimates, where they are; else NULL. */
 const char *export_note(const struct export_input *input);
-/* The command line for people, with the note behind it. The caller calls text_done(). */
-void export_title(const struct export_input *input, struct text *out);
+/* The command line for people, with the note behind it: in `room`, if need be. */
+enum { EXPORT_TITLE = 1024 };
+const char *export_title(const struct export_input *input, char room[EXPORT_TITLE]);
 /* "no memory for the export". */
 int export_no_memory(struct tm_error *err);

@@ -100,10 +100,8 @@ static int write_speedscope(const struct export_input *input, struct outlet *out
 	json_begin_object(&json, NULL);
 	json_string(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
 	json_string(&json, "exporter", "tidemark");
-	struct text title = {0};
-	export_title(input, &title);
-	json_string(&json, "name", text_string(&title));
-	text_done(&title);
+	char title[EXPORT_TITLE];
+	json_string(&json, "name", export_title(input, title));
 	json_u64(&json, "activeProfileIndex", 0);
 	int code = put_frames(input, &json, outlet);
 	json_begin_array(&json, "profiles");
