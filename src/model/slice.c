@@ -320,10 +320,15 @@ static void fill_slice(const struct model *m, struct trace_slice *ret)
 	};
 }
 
+/*
+ * Slices get longer with the run, so that their number stays small. But what an open one takes grows
+ * with it: not beyond sixteen times the first length, until numbers become scarce.
+ */
 static void start_next(struct model *m)
 {
 	uint32_t next = m->slice.slice_id + 1;
-	if (next % MODEL_SLICES_BEFORE_DOUBLING == 0) {
+	bool grows = next <= MODEL_SLICES_GROW || next > MODEL_SLICES_SCARCE;
+	if (grows && next % MODEL_SLICES_BEFORE_DOUBLING == 0) {
 		if (m->slice_events <= MODEL_SLICE_EVENTS_MAX / 4)
 			m->slice_events *= 2;
 		if (m->slice_us <= UINT64_MAX / 2)

@@ -19,6 +19,8 @@ enum {
 	MODEL_DEFERRED = 4 * MODEL_GROUP,  /* cells that a group can need */
 	MODEL_SLICE_EVENTS_MAX = 1u << 30, /* 32-bit counters of the open slice */
 	MODEL_SLICES_BEFORE_DOUBLING = 1024,
+	MODEL_SLICES_GROW = 4 * MODEL_SLICES_BEFORE_DOUBLING,
+	MODEL_SLICES_SCARCE = 32 * MODEL_SLICES_BEFORE_DOUBLING,
 	MODEL_CELLS_MOST = 1 << 20, /* a slice ends when it has so many ... */
 	MODEL_CELLS_SMALL = 1 << 14,
 	MODEL_SLICES_BY_CELLS = 32768, /* ... but only so many slices end by that */
