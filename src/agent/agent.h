@@ -131,6 +131,7 @@ struct agent {
 	_Atomic uint64_t frozen_stamp; /* atomic: counts on where no clock may be read */
 	_Atomic uint32_t seccomp;      /* atomic: a filter was installed: no system calls */
 	_Atomic uint32_t arena_lock;   /* atomic */
+	_Atomic uint32_t arena_stuck;  /* atomic: its holder did not come back in seconds */
 	_Atomic uintptr_t arena_next, arena_end; /* atomic: bump allocator */
 	_Atomic uintptr_t arena_free[16];        /* atomic: freed pieces by log2 size */
 	_Atomic uint64_t private_bytes;          /* atomic: memory taken, for the report */
@@ -172,8 +173,7 @@ struct agent_fixed {
 	char session[WIRE_PAGE_SESSION_BYTES]; /* set in init: where it was recorded first, or "" */
 	char page_path[64];                    /* set in init: the page's file, or "" */
 	uint32_t filtered; /* set once: it has installed a seccomp filter, which children inherit */
-	uint32_t injected; /* set once: mapped by a tracer (attach.c); the loader does not know us
-			    */
+	uint32_t injected; /* set once: by a tracer (attach.c); the loader does not know us */
 	/* For libraries that were loaded later; changed while there is one thread. */
 	struct agent_island islands[WIRE_LATE_ISLANDS];
 	uint32_t island_count;

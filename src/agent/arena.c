@@ -17,6 +17,8 @@ enum {
 	ARENA_SPINS = 1000,
 	ARENA_WAITS = 1000, /* of a tenth of a millisecond, for a holder that lost its processor */
 	ARENA_WAIT_NS = 100 * 1000,
+	ARENA_LONG_WAITS = 600, /* then of 5 ms: 3 s, on a machine with much to do */
+	ARENA_LONG_WAIT_NS = 5 * 1000 * 1000,
 	ARENA_MIN_LOG2 = 6,
 	ARENA_DROP_BYTES = 16 << 10,
 };
@@ -96,24 +98,29 @@ void agent_break_locks(void)
 
 /*
  * The arena's lock is worth waiting for: who gets no memory loses events. Not
- * for a signal handler that interrupted the holder: it would wait for itself.
+ * for a signal handler that interrupted the holder: it would wait for itself. A
+ * holder that does not come back in seconds will not: nobody waits so long again.
  */
 static bool arena_lock(void)
 {
 	_Atomic uint32_t *lock = &agent.arena_lock;
-	const struct sys_timespec wait = {0, ARENA_WAIT_NS};
+	const struct sys_timespec waits[] = {{0, ARENA_WAIT_NS}, {0, ARENA_LONG_WAIT_NS}};
 	if (agent_lock(lock, ARENA_SPINS))
 		return true;
-	for (int i = 0; i < ARENA_WAITS && agent_may_call(); i++) {
+	int most = ARENA_WAITS;
+	if (!atomic_load_explicit(&agent.arena_stuck, memory_order_relaxed))
+		most += ARENA_LONG_WAITS;
+	for (int i = 0; i < most && agent_may_call(); i++) {
 		uint32_t owner = atomic_load_explicit(lock, memory_order_relaxed);
 		if (owner == lock_owner() &&
 		    !atomic_load_explicit(&agent.shared_tls, memory_order_relaxed))
 			return false;
 		if (owner)
-			sys_futex(lock, FUTEX_WAIT, owner, &wait, NULL, 0);
+			sys_futex(lock, FUTEX_WAIT, owner, &waits[i >= ARENA_WAITS], NULL, 0);
 		if (agent_lock(lock, 1))
 			return true;
 	}
+	atomic_store_explicit(&agent.arena_stuck, 1, memory_order_relaxed);
 	return false;
 }
 

@@ -13,8 +13,18 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+enum { OPEN_MOST = 4 };            /* pieces that are not whole yet; more would take any memory */
 #define LEAST_AGE_NS 1000000000ull /* of a piece: what lives at its start may fill it at once */
 #define LOOK_NS      200000000ull  /* at sizes */
+
+/* Of a process: the one that is written, and those that wait for the disk or for names. */
+static unsigned open_pieces(const struct session *session, pid_t pid)
+{
+	unsigned open = 0;
+	for (size_t i = 0; i < session->process_count; i++)
+		open += session->processes[i].pid == pid && session->processes[i].recording;
+	return open;
+}
 
 static bool is_due(const struct session *session, const struct session_process *process,
 		   uint64_t *ret_left_ns)
@@ -25,6 +35,10 @@ static bool is_due(const struct session *session, const struct session_process *
 	struct section_figures figures;
 	if (!section || section_state(section) == WIRE_OFF || section_state(section) == WIRE_IDLE)
 		return false;
+	if (open_pieces(session, process->pid) >= OPEN_MOST) {
+		*ret_left_ns = LOOK_NS;
+		return false;
+	}
 	section_figures(section, &figures);
 	if (bounds->rotate_bytes) {
 		*ret_left_ns = LOOK_NS;

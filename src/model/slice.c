@@ -321,8 +321,8 @@ static void fill_slice(const struct model *m, struct trace_slice *ret)
 }
 
 /*
- * Slices get longer with the run, so that their number stays small. But what an open one takes grows
- * with it: not beyond sixteen times the first length, until numbers become scarce.
+ * Slices get longer with the run, so that their number stays small. But what an open one takes
+ * grows with it: not beyond sixteen times the first length, until numbers become scarce.
  */
 static void start_next(struct model *m)
 {
