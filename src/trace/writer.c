@@ -22,7 +22,8 @@
 #include <unistd.h>
 
 enum {
-	WRITER_STREAM_BYTES = 1 << 20,  /* a stream that grows beyond this is sealed */
+	WRITER_STREAM_BYTES = 1 << 20,  /* a stream that grows beyond this is sealed ... */
+	WRITER_STREAM_SHARE = 32,       /* ... or beyond this share of the file's limit */
 	WRITER_JOURNAL_BYTES = 1 << 20, /* a journal beyond this begins anew after a seal */
 	WRITER_SUMS_RATIO = 12,         /* rows of slices for one row of sums, at least */
 	WRITER_SUMS_SLICES = 4,         /* slices between sums, at least */
@@ -49,6 +50,9 @@ int trace_writer_open(int fd, const struct trace_writer_options *options,
 	w->addresses = options->addresses;
 	w->lean = options->lean;
 	w->gathers = options->retain_ns || options->retain_bytes;
+	w->stream_bytes = WRITER_STREAM_BYTES;
+	if (options->retain_bytes && options->retain_bytes / WRITER_STREAM_SHARE < w->stream_bytes)
+		w->stream_bytes = options->retain_bytes / WRITER_STREAM_SHARE + WRITER_GATHER_BYTES;
 	int rc = encode_new(options->addresses, &w->encode);
 	if (rc < 0) {
 		close(fd);
@@ -174,7 +178,7 @@ static struct sink_batch *seal_all(struct trace_writer *w)
 /* After a record was put into a stream. */
 static int stream_added(struct trace_writer *w, const struct stream *s)
 {
-	if (stream_bytes(s) > WRITER_STREAM_BYTES)
+	if (stream_bytes(s) > w->stream_bytes)
 		return sink_put(w->sink, seal_streams(w, false));
 	return writer_error(w);
 }

@@ -33,9 +33,10 @@ struct trace_writer {
 	uint64_t sums_rows;             /* of slices since the last sums */
 	bool sums_off;                  /* no memory for them: readers do without */
 	bool addresses, lean, open;
-	bool gathers;     /* the file is bounded: rows that come one by one wait for others */
-	uint32_t section; /* number of the open one, or of the next */
-	int error;        /* of the producer's half; sticky */
+	bool gathers;          /* the file is bounded: rows that come one by one wait for others */
+	uint64_t stream_bytes; /* a stream that grows beyond this is sealed */
+	uint32_t section;      /* number of the open one, or of the next */
+	int error;             /* of the producer's half; sticky */
 	/* What the journal has of the open block of events. */
 	uint32_t journal_events;
 	uint32_t journal_from[COLUMN_COUNT];
