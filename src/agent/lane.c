@@ -168,7 +168,8 @@ static void renew(struct lane *lane)
 	lane->serial = 0;
 	lane->pending = WIRE_NONE;
 	lane->waiting = false;
-	lane->count->gate = 0;
+	*lane->count =
+		(struct agent_count){0}; /* a gate that is closed is 0, too: nothing is left */
 	lane->random = 0;
 	lane->stream = &agent.nobody;
 	lane->limit = NULL; /* no room; what an old cursor points to is still mapped */

@@ -62,8 +62,10 @@ void sample_refresh(struct lane *lane)
 		atomic_load_explicit(&agent.map.control->sampling, memory_order_relaxed);
 	if (count->gate == sampling && sampling)
 		return;
-	count->gate = sampling;
-	count->countdown = sampling & WIRE_SAMPLING_PAUSED ? UINT64_MAX : draw(lane, sampling);
+	*count = (struct agent_count){.gate = sampling};
+	if (sampling) /* else it was switched off since: everything is looked at */
+		count->countdown =
+			sampling & WIRE_SAMPLING_PAUSED ? UINT64_MAX : draw(lane, sampling);
 }
 
 bool sample_hits(struct lane *lane, size_t bytes, uint32_t *ret_interval_log2)

@@ -242,7 +242,8 @@ static bool merge_maps(struct old_rows *old, const struct room *room, struct str
 
 static bool merge(struct old_rows *old, const struct room *room, struct stream *ret)
 {
-	if (is_too_large(room, old->maps_bytes, MAPS_SHARE, MAPS_BYTES)) {
+	if (is_too_large(room, old->maps_bytes, MAPS_SHARE, MAPS_BYTES) &&
+	    old->maps_bytes / 2 >= old->vain_bytes) {
 		if (merge_maps(old, room, ret))
 			return true;
 		stream_done(ret);
@@ -267,7 +268,10 @@ bool old_rows_merge(struct old_rows *old, const struct room *room,
 	bool good = !old->off && merge(old, room, &rows);
 	const struct old_block *first = good ? &old->blocks[old->chosen] : NULL;
 	/* A block that is no smaller helps nobody. */
-	good = good && rows.count <= last_chosen(old)->end - first->first;
+	if (good && rows.count > last_chosen(old)->end - first->first) {
+		old->vain_bytes = old->maps_bytes;
+		good = false;
+	}
 	if (good) {
 		stream_piece(&rows, from, ret_raw);
 		*ret_header = (struct format_block_header){

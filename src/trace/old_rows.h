@@ -38,6 +38,7 @@ struct old_rows {
 	struct old_block *blocks; /* of each type and section in order */
 	size_t count, room;
 	uint64_t maps_bytes, samples_bytes;
+	uint64_t vain_bytes; /* of maps, when restating them was of no use: not before twice that */
 	size_t chosen, chosen_count; /* what old_rows_merge() merged; of one type and section */
 	trace_restate_fn restate;    /* NULL: maps stay as they are */
 	bool off;                    /* no memory: all stays as it is */

@@ -172,10 +172,53 @@ static void by_time_alone(void)
 	unlink(path);
 }
 
+static unsigned restatements;
+
+static int count_restate(trace_maps_fn each, const void *each_ctx, trace_map_fn put, void *put_ctx)
+{
+	restatements++;
+	return maps_restate(each, each_ctx, put, put_ctx);
+}
+
+/* Mappings that never end cannot be said in fewer rows: that is not tried all the time. */
+static void nothing_to_gain(void)
+{
+	const struct trace_writer_options options = {.retain_bytes = LIMIT,
+						     .restate = count_restate};
+	const struct trace_meta meta = written_meta();
+	struct trace_writer *writer;
+	struct trace_reader *reader;
+	const struct trace_map_event *events;
+	size_t count;
+	restatements = 0;
+	written_begin(path, &options, &meta, &writer);
+	REQUIRE(!trace_writer_thread(writer, &(struct trace_thread){.end_ns = UINT64_MAX}));
+	for (uint64_t i = 0; i < ROUNDS * ROUND_ROWS / 4; i++) {
+		struct trace_map_event event = {.op = TRACE_MAP,
+						.time_ns = i * 1000,
+						.address = (1 + 2 * i) * PAGE,
+						.bytes = PAGE,
+						.stack_id = 1,
+						.prot_or_advice = 3};
+		REQUIRE(!trace_writer_maps(writer, &event, 1));
+		if (i % ROUND_ROWS == 0)
+			REQUIRE(!trace_writer_sync(writer));
+	}
+	written_close(writer);
+	REQUIRE(!trace_reader_open(path, &reader, NULL));
+	REQUIRE(!trace_reader_maps(reader, &events, &count, NULL));
+	CHECK_EQ_U64(count, ROUNDS * ROUND_ROWS / 4);
+	tap_note("%u times in %d rounds", restatements, ROUNDS / 4);
+	CHECK(restatements > 0 && restatements < 12);
+	trace_reader_close(reader);
+	unlink(path);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "rows of a file that has a limit", .run = within_the_limit},
 	{.name = "rows after each write while they are merged", .run = at_any_moment},
 	{.name = "rows of a file without a limit", .run = by_time_alone},
+	{.name = "mappings that cannot be said in fewer rows", .run = nothing_to_gain},
 };
 
 TAP_MAIN(cases)
