@@ -111,7 +111,9 @@ AGENT_COLD enum hook_realloc hook_realloc_kind(const void *block)
 		}
 		return HOOK_REALLOC_UNSEEN;
 	case WIRE_SAMPLED_ALL:
-		return HOOK_REALLOC_SAMPLED;
+		return wire_filter_find(agent.map.filter, (uint64_t)block) == WIRE_FILTER_KNOWN
+			       ? HOOK_REALLOC_SAMPLED
+			       : HOOK_REALLOC_UNKNOWN;
 	case WIRE_RECORD: /* since the caller looked */
 		return HOOK_REALLOC_LINKED;
 	case WIRE_IDLE:
@@ -122,9 +124,11 @@ AGENT_COLD enum hook_realloc hook_realloc_kind(const void *block)
 }
 
 AGENT_COLD void hook_realloc_sampled(struct lane *lane, const struct call_site *site,
-				     enum wire_api api, void *old, struct hook_new_block new)
+				     enum wire_api api, enum hook_realloc begun, void *old,
+				     struct hook_new_block new)
 {
-	if (new.block)
+	/* One that was not in its line may be there by now: as the block of another thread. */
+	if (begun == HOOK_REALLOC_SAMPLED && new.block)
 		wire_filter_take(agent.map.filter, (uint64_t)old);
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_REALLOC_END, api, new.block, new.bytes,

@@ -168,11 +168,14 @@ static inline void hook_free(struct lane *lane, const struct call_site *site, en
 }
 
 enum hook_realloc {
-	HOOK_REALLOC_UNSEEN,  /* not recorded */
-	HOOK_REALLOC_LINKED,  /* its begin is published */
-	HOOK_REALLOC_PAUSED,  /* likewise, in a pause: the new block is only told of */
-	HOOK_REALLOC_SAMPLED, /* likewise; whether the new block is recorded is not yet known */
-	HOOK_REALLOC_OUTSIDE, /* likewise, and the old one may be outside (wire/filter.h) */
+	HOOK_REALLOC_UNSEEN, /* not recorded */
+	HOOK_REALLOC_LINKED, /* its begin is published */
+	HOOK_REALLOC_PAUSED, /* likewise, in a pause: the new block is only told of */
+	/* likewise; whether the new block is recorded is not yet known. The old one is
+	   (wire/filter.h) */
+	HOOK_REALLOC_SAMPLED, /* in its line */
+	HOOK_REALLOC_OUTSIDE, /* outside, perhaps */
+	HOOK_REALLOC_UNKNOWN, /* not in its line; the filter may not know of it yet */
 	HOOK_REALLOC_PARTED,  /* in a handler that interrupted another realloc of this thread */
 };
 
@@ -206,7 +209,7 @@ static inline enum hook_realloc hook_realloc_begin(struct lane *lane, const stru
 void hook_realloc_paused(struct lane *lane, const struct call_site *site, enum wire_api api,
 			 void *block);
 void hook_realloc_sampled(struct lane *lane, const struct call_site *site, enum wire_api api,
-			  void *old, struct hook_new_block new);
+			  enum hook_realloc begun, void *old, struct hook_new_block new);
 
 static inline void hook_realloc_end(struct lane *lane, const struct call_site *site,
 				    enum wire_api api, enum hook_realloc begun, void *old,
@@ -223,8 +226,9 @@ static inline void hook_realloc_end(struct lane *lane, const struct call_site *s
 		hook_realloc_paused(lane, site, api, new.block);
 		return;
 	}
-	if (begun == HOOK_REALLOC_SAMPLED || begun == HOOK_REALLOC_OUTSIDE) {
-		hook_realloc_sampled(lane, site, api, old, new);
+	if (begun == HOOK_REALLOC_SAMPLED || begun == HOOK_REALLOC_OUTSIDE ||
+	    begun == HOOK_REALLOC_UNKNOWN) {
+		hook_realloc_sampled(lane, site, api, begun, old, new);
 		return;
 	}
 	if (begun == HOOK_REALLOC_PARTED && new.block)

@@ -27,7 +27,7 @@ int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
 
 int feed_make_model(struct feed *feed, uint64_t cull_ns, struct tm_error *err)
 {
-	struct model_options options = {0};
+	struct model_options options = {.tells_unseen = true};
 	if (cull_ns) {
 		/* What is culled is known by slices alone: they are shorter then. */
 		options.slice_ns = cull_slice_ns(cull_ns);
@@ -172,11 +172,40 @@ void feed_out_of_memory(struct feed *feed)
 	fail(feed, -ENOMEM);
 }
 
+static void store(struct feed *feed, const struct trace_event *events, size_t count)
+{
+	if (!feed->cull) {
+		trace_writer_events(feed->writer, events, count);
+		return;
+	}
+	int error = cull_events(feed->cull, feed->writer, events, count);
+	if (error)
+		fail(feed, error);
+}
+
+/* Applied events, the first of which has this ordinal, and between them the ends that nobody told.
+ */
+static void store_all(struct feed *feed, const struct trace_event *events, size_t count,
+		      uint64_t first)
+{
+	const struct model_unseen *unseen;
+	size_t unseen_count = model_take_unseen(feed->model, &unseen), done = 0;
+	for (size_t i = 0; i < unseen_count; i++) {
+		size_t before = (size_t)(unseen[i].ordinal - first) - i;
+		store(feed, events + done, before - done);
+		store(feed, &unseen[i].event, 1);
+		done = before;
+	}
+	store(feed, events + done, count - done);
+	feed->events += count + unseen_count;
+}
+
 void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 {
 	if (!count)
 		return;
 	feed_write_names(feed);
+	uint64_t first = model_next_event(feed->model);
 	int error = atomic_load_explicit(&feed->sampled.on, memory_order_relaxed)
 			    ? sampled_apply(&feed->sampled, feed->model, feed->map, events, count,
 					    &count, &feed->why)
@@ -185,15 +214,9 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 		fail(feed, error);
 		return;
 	}
-	feed->events += count;
 	if (feed->paused.used)
 		tell_paused(feed, events, count);
-	if (feed->cull)
-		error = cull_events(feed->cull, feed->writer, events, count);
-	else
-		trace_writer_events(feed->writer, events, count);
-	if (error)
-		fail(feed, error);
+	store_all(feed, events, count, first);
 	if (model_slice_due(feed->model) || trace_writer_wants_slice(feed->writer))
 		take_slice(feed);
 }

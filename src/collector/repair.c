@@ -71,6 +71,15 @@ static bool ends(const struct trace_event *event)
 	return event->op == TRACE_FREE || event->op == TRACE_REALLOC_FREE;
 }
 
+/*
+ * While sampling, an end that may be that of a block nobody recorded: whether it is depends on what
+ * was there, and it waits for nothing.
+ */
+static bool may_be_none(const struct trace_event *event)
+{
+	return event->flags & TRACE_EVENT_OUTSIDE;
+}
+
 static void next_generation(struct repair *repair)
 {
 	if (++repair->generation == 0) {
@@ -121,9 +130,9 @@ static bool contradicts(const struct model *model, enum state before,
 	    event->time_ns - last->time_ns > REPAIR_WINDOW_NS)
 		return false;
 	if (begins(last) == begins(event))
-		return true;
+		return !may_be_none(event);
 	bool was_live = before == UNKNOWN ? model_is_live(model, event->address) : before == LIVE;
-	return was_live == begins(last);
+	return was_live == begins(last) && !may_be_none(last);
 }
 
 static bool is_wrong(struct repair *repair, const struct model *model,
@@ -178,7 +187,8 @@ static bool is_possible(struct repair *repair, const struct model *model,
 {
 	if (begins(event))
 		return state_of(repair, model, event->address)->now == DEAD;
-	return !ends(event) || state_of(repair, model, event->address)->now == LIVE;
+	return !ends(event) || may_be_none(event) ||
+	       state_of(repair, model, event->address)->now == LIVE;
 }
 
 static void emit(struct repair *repair, const struct model *model, const struct trace_event *events,
@@ -187,8 +197,10 @@ static void emit(struct repair *repair, const struct model *model, const struct 
 	const struct trace_event *event = &events[at];
 	if (begins(event) || ends(event)) {
 		struct slot *slot = state_of(repair, model, event->address);
-		slot->now = begins(event) ? LIVE : DEAD;
-		slot->maker = (uint16_t)at;
+		if (begins(event) || slot->now == LIVE || !may_be_none(event)) {
+			slot->now = begins(event) ? LIVE : DEAD;
+			slot->maker = (uint16_t)at;
+		}
 	}
 	repair->out[repair->out_count++] = (uint16_t)at;
 }

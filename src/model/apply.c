@@ -88,21 +88,51 @@ HOT void remove_older(struct model *m, struct young *young, uint64_t mixed, stru
 	young_drop_older(young);
 }
 
-/* A block is born or comes back where one still seems to live: that one ended unseen. */
-COLD void end_unseen(struct model *m, struct young *young, uint64_t key, struct live_place place)
+/* Notes the end of this block as an event, to be stored before `event`. */
+COLD void tell_unseen(struct model *m, const struct trace_event *event,
+		      const struct trace_event *end)
 {
-	account_end(m, place.block, stacks_hot(&m->stacks, place.block->slot),
-		    m->by_block ? key : live_other(place.block));
+	m->unseen.ends[m->unseen.count++] = (struct model_unseen){
+		.ordinal = m->events + (uint64_t)(event - m->group),
+		.event = *end,
+	};
+	m->events++;
+}
+
+/*
+ * A block is born or comes back where one still seems to live: that one ended unseen. 0, or
+ * -ENOMEM: nothing has changed.
+ */
+COLD int end_unseen(struct model *m, const struct trace_event *event, struct young *young,
+		    uint64_t key, struct live_place place)
+{
+	struct stack_hot *stack = stacks_hot(&m->stacks, place.block->slot);
+	struct trace_event end = {
+		.op = TRACE_FREE_UNSEEN,
+		.time_ns = event->time_ns,
+		.thread_id = event->thread_id,
+		.address = m->by_block ? live_other(place.block) : key,
+		.block_id = m->by_block ? key : live_other(place.block),
+		.stack_id = stack->stack_id,
+		.size_bytes = live_size_bytes(place.block),
+	};
+	if (unseen_reserve(&m->unseen))
+		return -ENOMEM;
+	if (account_end(m, place.block, stack, end.block_id))
+		end.flags |= TRACE_EVENT_OLD;
+	if (m->unseen.wanted)
+		tell_unseen(m, event, &end);
 	if (place.line)
 		remove_older(m, young, live_mix(&m->live, key), place, 0);
 	else
 		young_leave(&m->young, young);
 	m->freed_unseen++;
+	return 0;
 }
 
 /* Puts a block that is expected to last there. NULL and *ret_error. */
-HOT struct live_block *insert_older(struct model *m, struct young *young, uint64_t key,
-				    int *ret_error)
+HOT struct live_block *insert_older(struct model *m, const struct trace_event *event,
+				    struct young *young, uint64_t key, int *ret_error)
 {
 	uint64_t mixed = live_mix(&m->live, key);
 	struct live_page *page = page_with_room(m, mixed, ret_error);
@@ -113,15 +143,15 @@ HOT struct live_block *insert_older(struct model *m, struct young *young, uint64
 		place.block = &young->block;
 	else if (young_has_older(young))
 		place = live_find(&m->live, page, mixed);
-	if (UNLIKELY(place.block))
-		end_unseen(m, young, key, place);
+	if (UNLIKELY(place.block) && (*ret_error = end_unseen(m, event, young, key, place)))
+		return NULL;
 	young_add_older(young);
 	return live_add(&m->live, page, mixed);
 }
 
 /* The place of a young block, which is not free, or the key may be in the live table. */
-static struct live_block *insert_young(struct model *m, struct young *young, uint64_t key,
-				       int *ret_error)
+static struct live_block *insert_young(struct model *m, const struct trace_event *event,
+				       struct young *young, uint64_t key, int *ret_error)
 {
 	struct live_place place = {0};
 	if (young_holds(young, key))
@@ -132,8 +162,8 @@ static struct live_block *insert_young(struct model *m, struct young *young, uin
 		uint64_t mixed = live_mix(&m->live, key);
 		place = live_find(&m->live, live_page_of(&m->live, mixed), mixed);
 	}
-	if (UNLIKELY(place.block))
-		end_unseen(m, young, key, place);
+	if (UNLIKELY(place.block) && (*ret_error = end_unseen(m, event, young, key, place)))
+		return NULL;
 	young_use(&m->young, young, key);
 	return &young->block;
 }
@@ -180,8 +210,8 @@ static __attribute__((noinline)) int alloc_slowly(struct model *m, struct trace_
 	uint64_t key = by_block ? event->block_id : event->address;
 	struct young *young = young_at(&m->young, key);
 	bool lasts = stacks_hot(&m->stacks, slot)->flags & STACK_LASTS;
-	struct live_block *block =
-		lasts ? insert_older(m, young, key, &error) : insert_young(m, young, key, &error);
+	struct live_block *block = lasts ? insert_older(m, event, young, key, &error)
+					 : insert_young(m, event, young, key, &error);
 	if (UNLIKELY(!block))
 		return error;
 	begin_block(m, event, block, slot, by_block);
@@ -329,7 +359,7 @@ static int bring_back(struct model *m, struct trace_event *event, struct thread_
 {
 	int error = 0;
 	struct young *young = young_at(&m->young, pending->key);
-	struct live_block *block = insert_young(m, young, pending->key, &error);
+	struct live_block *block = insert_young(m, event, young, pending->key, &error);
 	if (!block)
 		return error;
 	pending->valid = false;
@@ -433,6 +463,7 @@ HOT int apply_events(struct model *m, struct trace_event *events, size_t count, 
 {
 	int rc = 0;
 	struct trace_event *event = events, *end = events + count;
+	m->group = events;
 	while (event < end && LIKELY(!(rc = apply_one(m, event, by_block))))
 		event++;
 	m->events += (uint64_t)(event - events);

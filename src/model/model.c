@@ -26,6 +26,7 @@ int model_new(const struct model_options *options, struct model **ret_model, str
 		m->slice_events = MODEL_SLICE_EVENTS_MAX / 2;
 	m->slice_us = (options->slice_ns ? options->slice_ns : DEFAULT_SLICE_NS) / 1000;
 	m->cells_most = MODEL_CELLS_MOST;
+	m->unseen.wanted = options->tells_unseen;
 	m->rss.heap_known = m->rss.mapped_known = true;
 	maps_init(&m->maps, options->page_bytes);
 	model_slice_begin(m, 0);
@@ -44,6 +45,7 @@ struct model *model_free(struct model *m)
 	threads_done(&m->threads);
 	maps_done(&m->maps);
 	model_rows_done(&m->out);
+	unseen_done(&m->unseen);
 	return tm_free(m);
 }
 

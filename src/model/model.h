@@ -21,6 +21,7 @@ struct model_options {
 	uint64_t slice_ns;     /* or after so long, if there were events (0 = default 5 s; doubles
 				  likewise) */
 	uint64_t page_bytes;   /* of the recorded machine, for mapped memory (0 = 4096) */
+	bool tells_unseen;     /* the caller takes and stores them: model_take_unseen() */
 };
 
 TM_MUST_CHECK int model_new(const struct model_options *options, struct model **ret_model,
@@ -31,10 +32,10 @@ struct model *model_free(struct model *m);
  * Apply a batch in order. Fills block_id, and for frees stack_id, size_bytes,
  * and TRACE_EVENT_TEMPORARY; turns an op into TRACE_FREE_OLDER when the block is
  * unknown. An ALLOC on a live address: the caller has been told by
- * model_is_live() and inserted a FREE_UNSEEN first; if not, the model does the
- * accounting itself and counts it (a model rebuilt from a trace of such events
- * would not know of that end). A free of a block that was born before the
- * open slice gets TRACE_EVENT_OLD. Sizes from 2^48 on are cut (totals say so).
+ * model_is_live() and inserted a FREE_UNSEEN first; or the model ends that block
+ * and tells by model_take_unseen(); without that, a model rebuilt from a trace of
+ * such events would not know of that end. A free of a block that was born before
+ * the open slice gets TRACE_EVENT_OLD. Sizes from 2^48 on are cut (totals say so).
  *
  * May fail for lack of memory only (or beyond 2^30 events without a slice taken).
  * Each event is then either applied wholly or, from the first failure on,
@@ -43,6 +44,19 @@ struct model *model_free(struct model *m);
  */
 TM_MUST_CHECK int model_apply(struct model *m, struct trace_event *events, size_t count,
 			      struct tm_error *err);
+/*
+ * Ends that nobody told of: a block was still live where another was born. Each is a
+ * FREE_UNSEEN that has been applied and belongs into the stream of events at its
+ * ordinal: before the event that showed it. Those since the last call, in order;
+ * borrowed until the next event is applied.
+ */
+struct model_unseen {
+	uint64_t ordinal;
+	struct trace_event event;
+};
+size_t model_take_unseen(struct model *m, const struct model_unseen **ret_ends);
+/* The ordinal of the next event. */
+uint64_t model_next_event(const struct model *m);
 bool model_is_live(const struct model *m, uint64_t address);
 /* The block that this thread's last REALLOC_FREE ended will not come back: nothing continues it. */
 void model_forget_realloc(struct model *m, uint32_t thread_id);

@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "model/stacks.h"
 #include "model/threads.h"
+#include "model/unseen.h"
 #include "model/young.h"
 
 enum {
@@ -82,6 +83,8 @@ struct model {
 	struct model_open_slice slice;
 	uint64_t temporary, failed, freed_unseen, freed_older;
 	uint64_t unread_events; /* in damaged blocks of a trace */
+	struct unseen unseen;
+	const struct trace_event *group; /* that is being applied: m->events counts those before */
 
 	uint64_t slice_events, slice_us;
 	size_t cells_most; /* of a slice */

@@ -146,16 +146,18 @@ enum wire_filter_answer { WIRE_FILTER_NO, WIRE_FILTER_KNOWN, WIRE_FILTER_OUTSIDE
 static inline enum wire_filter_answer wire_filter_find(struct wire_filter *filter, uint64_t address)
 {
 	uint32_t index = wire_filter_index(address);
-	uint8_t count = atomic_load_explicit(&filter->counters[index], memory_order_relaxed);
+	uint8_t count = atomic_load_explicit(&filter->counters[index], memory_order_acquire);
 	unsigned in_line = 0;
 	if (!count)
 		return WIRE_FILTER_NO;
 	for (int i = 0; i < WIRE_FILTER_LINE; i++) {
 		uint64_t known = atomic_load_explicit(
-			&filter->known[index >> WIRE_FILTER_LINE_LOG2][i], memory_order_relaxed);
+			&filter->known[index >> WIRE_FILTER_LINE_LOG2][i], memory_order_acquire);
 		if (known == address)
 			return WIRE_FILTER_KNOWN;
 		in_line += known && wire_filter_index(known) == index;
 	}
-	return count > in_line ? WIRE_FILTER_OUTSIDE : WIRE_FILTER_NO;
+	/* Others come and go meanwhile: better one look too many at the collector. */
+	uint8_t after = atomic_load_explicit(&filter->counters[index], memory_order_relaxed);
+	return count > in_line || after != count ? WIRE_FILTER_OUTSIDE : WIRE_FILTER_NO;
 }

@@ -14,14 +14,14 @@ static struct ref_model *ref;
 static struct ref_source source;
 static char path[64];
 
-static void begin(void)
+static void begin(uint64_t cull_ns)
 {
 	struct trace_meta meta = written_meta();
-	meta.cull_ns = CULL_NS;
+	meta.cull_ns = cull_ns;
 	ref = ref_new();
 	source = (struct ref_source){.random = 7, .time_ns = 5000, .honest = true, .addresses = 90};
 	struct stamp_pair now = stamp_pair_read();
-	REQUIRE(!feed_init(&feed, NULL, false, &now, CULL_NS, NULL));
+	REQUIRE(!feed_init(&feed, NULL, false, &now, cull_ns, NULL));
 	written_begin(path, &(struct trace_writer_options){.addresses = true}, &meta, &feed.writer);
 }
 
@@ -70,7 +70,9 @@ static void survives(void)
 	written_open_copy(path, &reader);
 	REQUIRE(!model_load(reader, &model, NULL));
 	model_totals(model, &totals);
-	CHECK_EQ_U64(totals.events, ref->events);
+	/* What the source did not tell is an event of its own. */
+	CHECK_EQ_U64(totals.events, ref->events + (source.honest ? 0 : ref->freed_unseen));
+	CHECK_EQ_U64(totals.freed_unseen, ref->freed_unseen);
 	CHECK_EQ_U64(totals.live_bytes, ref_live_bytes(ref));
 	CHECK_EQ_U64(totals.temporary, ref->temporary);
 	model_free(model);
@@ -84,7 +86,7 @@ static void journal_anew(void)
 	char text[TRACE_MOMENT_TEXT_MAX];
 	memset(text, 'x', sizeof text);
 	text[sizeof text - 1] = '\0';
-	begin();
+	begin(CULL_NS);
 	int rounds = 0;
 	do {
 		apply_some();
@@ -102,7 +104,76 @@ static void journal_anew(void)
 	done();
 }
 
+/* The ends stand before the events that showed them, also within a batch. */
+static void unseen_ends_are_told(void)
+{
+	struct model *m;
+	struct model_totals totals;
+	const struct model_unseen *ends;
+	struct trace_event events[4] = {0};
+	REQUIRE(model_new(&(struct model_options){.tells_unseen = true}, &m, NULL) == 0);
+	events[0] = (struct trace_event){.address = 0x10, .size_bytes = 10, .stack_id = 7};
+	REQUIRE(model_apply(m, events, 1, NULL) == 0);
+	CHECK_EQ_U64(model_take_unseen(m, &ends), 0);
+	for (size_t i = 0; i < 4; i++) /* at 0x20, 0x10, 0x20, 0x10 */
+		events[i] = (struct trace_event){.time_ns = (2 + i) * 1000,
+						 .address = i % 2 ? 0x10 : 0x20,
+						 .size_bytes = 20 + i,
+						 .thread_id = 3,
+						 .stack_id = 8};
+	REQUIRE(model_apply(m, events, 4, NULL) == 0);
+	REQUIRE(model_take_unseen(m, &ends) == 3);
+	CHECK_EQ_U64(model_take_unseen(m, &ends), 0);
+	static const uint64_t ordinals[] = {2, 4, 6}, blocks[] = {0, 1, 2}, sizes[] = {10, 20, 21};
+	for (size_t i = 0; i < 3; i++) {
+		CHECK_EQ_U64(ends[i].ordinal, ordinals[i]);
+		CHECK_EQ_U64(ends[i].event.op, TRACE_FREE_UNSEEN);
+		CHECK_EQ_U64(ends[i].event.block_id, blocks[i]);
+		CHECK_EQ_U64(ends[i].event.size_bytes, sizes[i]);
+		CHECK_EQ_U64(ends[i].event.stack_id, i ? 8 : 7);
+		CHECK_EQ_U64(ends[i].event.time_ns, (3 + i) * 1000);
+		CHECK_EQ_U64(ends[i].event.thread_id, 3);
+	}
+	CHECK_EQ_U64(model_next_event(m), 8);
+	model_totals(m, &totals);
+	CHECK_EQ_U64(totals.events, 8);
+	CHECK_EQ_U64(totals.live_bytes, 22 + 23);
+	model_free(m);
+}
+
+/* Blocks that are born where others still live: their ends are in the file as the model has them.
+ */
+static void store_unseen(uint64_t cull_ns)
+{
+	begin(cull_ns);
+	source.honest = false;
+	for (int i = 0; i < ROUNDS; i++) {
+		apply_some();
+		if (i % 50 == 0)
+			tick();
+	}
+	CHECK(ref->freed_unseen > 100);
+	tick();
+	survives();
+	feed_close_slice(&feed);
+	survives();
+	done();
+}
+
+static void unseen_ends_are_stored(void)
+{
+	store_unseen(0);
+}
+
+static void unseen_ends_of_culled(void)
+{
+	store_unseen(CULL_NS);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "a new journal has what was culled, too", .run = journal_anew},
+	{.name = "an end that nobody told of is told by the model", .run = unseen_ends_are_told},
+	{.name = "and is in the file", .run = unseen_ends_are_stored},
+	{.name = "and where blocks are culled", .run = unseen_ends_of_culled},
 };
 TAP_MAIN(cases)

@@ -21,8 +21,9 @@ static struct model *new_model(void)
 	return model;
 }
 
-static void check_order(struct model *model, struct trace_event *events, size_t count,
-			unsigned moves, const char *ops)
+/* `none`: how many end no block. */
+static void check_ends(struct model *model, struct trace_event *events, size_t count,
+		       unsigned moves, const char *ops, unsigned none)
 {
 	struct repair *repair = repair_new();
 	REQUIRE(repair != NULL);
@@ -34,9 +35,16 @@ static void check_order(struct model *model, struct trace_event *events, size_t 
 	struct model_totals totals;
 	REQUIRE(model_apply(model, events, count, NULL) == 0);
 	model_totals(model, &totals);
-	CHECK_EQ_U64(totals.freed_unseen + totals.freed_older, 0);
+	CHECK_EQ_U64(totals.freed_unseen, 0);
+	CHECK_EQ_U64(totals.freed_older, none);
 	repair_free(repair);
 	model_free(model);
+}
+
+static void check_order(struct model *model, struct trace_event *events, size_t count,
+			unsigned moves, const char *ops)
+{
+	check_ends(model, events, count, moves, ops, 0);
 }
 
 static void give(struct model *model, uint64_t address)
@@ -141,6 +149,44 @@ static void far_apart_is_no_skew(void)
 	model_free(model);
 }
 
+static struct trace_event outside(uint32_t thread_id, uint64_t time_ns, uint64_t address)
+{
+	struct trace_event made = event(TRACE_FREE, thread_id, time_ns, address);
+	made.flags = TRACE_EVENT_OUTSIDE;
+	return made;
+}
+
+/* While sampling: the block that was freed there was none of ours. */
+static void a_free_of_none_ends_none(void)
+{
+	struct trace_event events[] = {outside(A, 100, 16), event(TRACE_ALLOC, B, 150, 16),
+				       event(TRACE_FREE, B, 300, 16)};
+	check_ends(new_model(), events, 3, 0, "faf", 1);
+	struct trace_event twice[] = {event(TRACE_ALLOC, A, 100, 16), event(TRACE_FREE, A, 120, 16),
+				      outside(B, 150, 16), event(TRACE_ALLOC, A, 200, 16)};
+	check_ends(new_model(), twice, 4, 0, "affa", 1);
+}
+
+/* The same among others that are to be put right. */
+static void a_free_of_none_waits_for_none(void)
+{
+	struct model *model = new_model();
+	give(model, 32);
+	struct trace_event events[] = {outside(A, 100, 16), event(TRACE_ALLOC, B, 150, 16),
+				       event(TRACE_ALLOC, B, 160, 32),
+				       event(TRACE_FREE, A, 170, 32)};
+	check_ends(model, events, 4, 1, "fafa", 1);
+}
+
+/* But one of a block that is there is its end. */
+static void a_late_free_outside_is_put_right(void)
+{
+	struct model *model = new_model();
+	give(model, 16);
+	struct trace_event events[] = {event(TRACE_ALLOC, B, 100, 16), outside(A, 150, 16)};
+	check_order(model, events, 2, 1, "fa");
+}
+
 static const struct tap_case cases[] = {
 	{.name = "a free stamped after the next allocation is no false leak", .run = late_free},
 	{.name = "an allocation stamped after its free is no false leak", .run = late_allocation},
@@ -154,5 +200,10 @@ static const struct tap_case cases[] = {
 	 .run = hand_over_is_left_alone},
 	{.name = "a thread's own order is kept", .run = own_order_stays},
 	{.name = "a free that was never seen takes no other", .run = far_apart_is_no_skew},
+	{.name = "while sampling a free of an unknown block ends none",
+	 .run = a_free_of_none_ends_none},
+	{.name = "nor does it wait for one", .run = a_free_of_none_waits_for_none},
+	{.name = "but one stamped after the next allocation is put right",
+	 .run = a_late_free_outside_is_put_right},
 };
 TAP_MAIN(cases)
