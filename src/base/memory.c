@@ -5,6 +5,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+enum { LARGE_BYTES = 128 << 10 };
 
 /* The one mutable global of the tools: a test's countdown, -1 when off. */
 static atomic_long fail_countdown = -1;
@@ -19,6 +24,13 @@ static bool must_fail(void)
 void tm_alloc_fail_at(long n)
 {
 	atomic_store(&fail_countdown, n);
+}
+
+void tm_map_large_blocks(void)
+{
+#if defined(__GLIBC__)
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
 }
 
 void *tm_alloc(size_t bytes)

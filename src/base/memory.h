@@ -18,5 +18,12 @@ char *tm_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 /* Accepts NULL, returns NULL: p = tm_free(p); */
 void *tm_free(void *memory);
 
+/*
+ * For programs that run for long or hold much: large blocks are always mapped, and go back to the
+ * system when they are freed. Else tables and buffers that grow on several threads leave holes in
+ * the heap, which grow with the time.
+ */
+void tm_map_large_blocks(void);
+
 /* Test only: allocation number n from now (0 = the next) fails; -1 turns it off. */
 void tm_alloc_fail_at(long n);

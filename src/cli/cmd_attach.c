@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/agent_path.h"
@@ -240,6 +241,7 @@ static int wake(struct request *request)
 	request->record.run.ctx = request;
 	request->record.run.naming =
 		request->record.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
+	tm_map_large_blocks();
 	if (collector_wake(&request->record.run, &result, &err))
 		return fail(request, &err);
 	run_lines_end(&result, request->record.quiet);
@@ -257,6 +259,7 @@ static int record(struct request *request, struct inject *inject)
 	request->record.run.ctx = request;
 	request->record.run.naming =
 		request->record.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
+	tm_map_large_blocks();
 	int error = collector_attach(&request->record.run, inject, &result, &err);
 	const struct inject_facts *facts = inject_facts(inject);
 	if (error)

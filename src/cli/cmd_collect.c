@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/run_lines.h"
 #include "cli/run_options.h"
@@ -83,6 +84,7 @@ int cmd_collect(int argc, char **argv)
 		return USAGE;
 	run->started = on_start;
 	run->ctx = &follower;
+	tm_map_large_blocks();
 	int error = collector_follow(run, &result, &err);
 	if (error) {
 		fprintf(stderr, "tidemark: not recorded: %s\n", err.text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cli/agent_path.h"
 #include "cli/background.h"
 #include "cli/commands.h"
@@ -52,6 +53,7 @@ static int record(struct running *running)
 	request->run.running = on_running;
 	request->run.ctx = running;
 	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
+	tm_map_large_blocks();
 	int error = collector_run(&request->run, &result, &err);
 	if (error)
 		return complain(running, &err, result.exit_status);

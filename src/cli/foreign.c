@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #if defined(__GLIBC__)
-#include <malloc.h>
 #endif
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/memory.h"
 #include "cli/progress.h"
 
 enum {
 	COPY_BYTES = 256 << 10,
-	LARGE_BYTES = 128 << 10,
 	DEBUG_DIRS_MAX = 32,
 	DEBUG_DIRS_BYTES = 8 << 10,
 };
@@ -96,17 +95,6 @@ static void find_places(struct places *places)
 }
 
 /* ---- importing ---- */
-
-/*
- * Tables that grow on several threads leave holes in the heap, up to a sixth of all
- * the memory here, unless the large ones are always mapped.
- */
-static void map_large_blocks(void)
-{
-#if defined(__GLIBC__)
-	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-#endif
-}
 
 /* A file without a name. */
 static int open_temporary(int *ret_fd, struct tm_error *err)
@@ -203,7 +191,7 @@ static int convert(int fd, const char *path, int out_fd, const char *format,
 		.progress = progress_tell_fn,
 		.ctx = &progress,
 	};
-	map_large_blocks();
+	tm_map_large_blocks();
 	progress_begin(&progress, "importing", "B");
 	int code = import_run(fd, out_fd, &how, ret_result, &why);
 	progress_end(&progress);

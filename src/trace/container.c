@@ -8,6 +8,10 @@ enum { CONTAINER_PART_MIN = 256 }; /* shorter parts gain nothing from a table of
 
 void container_put(struct bytes *out, const struct span *columns, size_t count)
 {
+	size_t total = (count + 1) * VARINT_BYTES_MAX;
+	for (size_t i = 0; i < count; i++)
+		total += span_left(&columns[i]);
+	bytes_reserve(out, total); /* at once; without memory it fails once and for all */
 	bytes_put_varint(out, count);
 	for (size_t i = 0; i < count; i++)
 		bytes_put_varint(out, span_left(&columns[i]));

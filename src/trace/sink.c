@@ -410,6 +410,8 @@ void sink_shrink(struct sink *s)
 	pthread_mutex_lock(&s->lock);
 	if (s->queue_blocks > SINK_QUEUE_SHORT)
 		s->queue_blocks = SINK_QUEUE_SHORT;
+	s->no_spares = true;
+	sink_drop_spares(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -489,6 +491,7 @@ static void release(struct sink *s)
 {
 	syncer_done(&s->syncer);
 	bytes_done(&s->packed);
+	sink_drop_spares(s);
 	room_done(&s->room);
 	ages_done(&s->ages);
 	old_rows_done(&s->old);

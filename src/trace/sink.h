@@ -17,6 +17,8 @@
 
 enum { SINK_BATCH_PARTS = 10 };
 
+struct sink;
+
 struct sink_part {
 	struct format_block_header header; /* type, section, flags, summary */
 	struct bytes raw;
@@ -31,19 +33,19 @@ struct sink_batch {
 	bool replace; /* the journal begins anew with it */
 	bool sync;    /* when written, force it to the disk */
 	size_t count;
+	struct sink *sink; /* has spare memory for it, and gets it back */
 	struct sink_part parts[SINK_BATCH_PARTS];
 };
-
-struct sink;
 
 /* Takes over fd also when it fails. */
 TM_MUST_CHECK int sink_open(int fd, const struct trace_writer_options *options,
 			    struct sink **ret_sink, struct tm_error *err);
 
 /* A new batch; NULL without memory. */
-struct sink_batch *sink_batch_new(void);
+struct sink_batch *sink_batch_new(struct sink *s);
 /* One more block in the batch: fill its header's words and append to its raw bytes. */
 struct sink_part *sink_batch_add(struct sink_batch *batch, enum format_type type, uint32_t section);
+void sink_batch_drop(struct sink_batch *batch); /* the last one again: it is not written */
 struct sink_batch *sink_batch_free(struct sink_batch *batch);
 /*
  * Hand over. A journal batch is dropped with -EAGAIN while the queue is full;

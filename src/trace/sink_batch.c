@@ -3,24 +3,93 @@
 #include "base/memory.h"
 #include "trace/sink_state.h"
 
-struct sink_batch *sink_batch_new(void)
+enum { SPARE_BYTES_MAX = 1 << 20 };
+
+/*
+ * A recording writes some hundred blocks of half a megabyte a second where it has much to
+ * tell: memory for them goes back and forth. Which spares are for this type; NULL: none.
+ */
+static struct bytes *spares_of(struct sink *s, unsigned type)
 {
-	return tm_alloc(sizeof(struct sink_batch));
+	switch (type) {
+	case FORMAT_EVENTS:
+		return s->spares[0];
+	case FORMAT_ADDRESSES:
+		return s->spares[1];
+	case FORMAT_ENDS:
+		return s->spares[2];
+	case FORMAT_SLICE:
+		return s->spares[3];
+	default:
+		return NULL;
+	}
+}
+
+static struct bytes take_spare(struct sink *s, unsigned type)
+{
+	struct bytes taken = {0}, *spares = spares_of(s, type);
+	if (!spares)
+		return taken;
+	pthread_mutex_lock(&s->lock);
+	for (int i = 0; i < SINK_SPARES && !taken.data; i++) {
+		taken = spares[i];
+		spares[i] = (struct bytes){0};
+	}
+	pthread_mutex_unlock(&s->lock);
+	return taken;
+}
+
+static void give_spare(struct sink *s, unsigned type, struct bytes *raw)
+{
+	struct bytes *spares = spares_of(s, type);
+	if (spares && raw->data && !raw->failed && raw->room <= SPARE_BYTES_MAX) {
+		pthread_mutex_lock(&s->lock);
+		for (int i = 0; i < SINK_SPARES && raw->data && !s->no_spares; i++) {
+			if (spares[i].data)
+				continue;
+			spares[i] = (struct bytes){.data = raw->data, .room = raw->room};
+			*raw = (struct bytes){0};
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+	bytes_done(raw);
+}
+
+void sink_drop_spares(struct sink *s)
+{
+	for (int kind = 0; kind < SINK_SPARE_KINDS; kind++)
+		for (int i = 0; i < SINK_SPARES; i++)
+			bytes_done(&s->spares[kind][i]);
+}
+
+struct sink_batch *sink_batch_new(struct sink *s)
+{
+	struct sink_batch *batch = tm_alloc(sizeof *batch);
+	if (batch)
+		batch->sink = s;
+	return batch;
 }
 
 struct sink_part *sink_batch_add(struct sink_batch *batch, enum format_type type, uint32_t section)
 {
 	struct sink_part *part = &batch->parts[batch->count++];
 	part->header = (struct format_block_header){.type = (uint8_t)type, .section = section};
+	part->raw = take_spare(batch->sink, type);
 	return part;
+}
+
+void sink_batch_drop(struct sink_batch *batch)
+{
+	struct sink_part *part = &batch->parts[--batch->count];
+	give_spare(batch->sink, part->header.type, &part->raw);
 }
 
 struct sink_batch *sink_batch_free(struct sink_batch *batch)
 {
 	if (!batch)
 		return NULL;
-	for (size_t i = 0; i < batch->count; i++)
-		bytes_done(&batch->parts[i].raw);
+	while (batch->count)
+		sink_batch_drop(batch);
 	return tm_free(batch);
 }
 

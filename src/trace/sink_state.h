@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <zstd.h>
 
+enum { SINK_SPARE_KINDS = 4, SINK_SPARES = 2 };
+
 struct sink {
 	int fd;
 	uint64_t file_id, max_bytes;
@@ -23,6 +25,8 @@ struct sink {
 	struct sink_batch *first, *last;
 	uint32_t queued, queue_blocks;
 	bool stopping;
+	struct bytes spares[SINK_SPARE_KINDS][SINK_SPARES]; /* of large blocks, for the next */
+	bool no_spares;
 	/* The thread's own. */
 	pthread_t thread;
 	ZSTD_CCtx *zstd;
@@ -43,3 +47,6 @@ struct sink {
 	_Atomic uint64_t bytes, unstored, folded, since_ns, covered;
 	atomic_bool wants_slice, disk_low, hurried;
 };
+
+/* Gives the spare memory back to the system. Called with the lock held, or alone. */
+void sink_drop_spares(struct sink *s);

@@ -139,14 +139,13 @@ static void add_ends(struct trace_writer *w, struct sink_batch *batch)
 	part->header.flags = 0;
 	if (encode_ends(w->encode, stack_end, &part->header, &part->raw))
 		return;
-	bytes_done(&part->raw);
-	batch->count--;
+	sink_batch_drop(batch);
 }
 
 /* A batch with all that is in the streams, or NULL. */
 static struct sink_batch *seal_streams(struct trace_writer *w, bool all)
 {
-	struct sink_batch *batch = sink_batch_new();
+	struct sink_batch *batch = sink_batch_new(w->sink);
 	if (batch)
 		add_streams(w, batch, all);
 	return batch;
@@ -224,7 +223,7 @@ int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 	w->slice_end = w->culled = 0;
 	w->open = true;
 	w->journal_stale = true;
-	struct sink_batch *batch = sink_batch_new();
+	struct sink_batch *batch = sink_batch_new(w->sink);
 	if (!batch)
 		return sink_put(w->sink, NULL);
 	struct sink_part *part = sink_batch_add(batch, FORMAT_BEGIN, w->section);
@@ -328,10 +327,8 @@ static void add_sums(struct trace_writer *w, struct sink_batch *batch)
 	part->header.first_ordinal = w->sums.slices;
 	part->header.count = (uint32_t)w->sums.count;
 	sums_put(&part->raw, &w->sums);
-	if (part->raw.failed) { /* readers can do without */
-		bytes_done(&part->raw);
-		batch->count--;
-	}
+	if (part->raw.failed) /* readers can do without */
+		sink_batch_drop(batch);
 	w->sums_slices = w->sums.slices;
 	w->sums_rows = 0;
 	w->curve.used = 0;
@@ -432,8 +429,7 @@ static bool journal_slice(struct trace_writer *w, struct sink_batch *batch,
 	w->journal_bytes += part->raw.used;
 	if (!part->raw.failed)
 		return true;
-	bytes_done(&part->raw);
-	batch->count--;
+	sink_batch_drop(batch);
 	return false;
 }
 
@@ -448,7 +444,7 @@ int trace_writer_tick_slice(struct trace_writer *w, const struct trace_slice *op
 		return writer_error(w);
 	if (w->journal_bytes > WRITER_JOURNAL_BYTES && open)
 		w->journal_stale = true;
-	struct sink_batch *batch = sink_batch_new();
+	struct sink_batch *batch = sink_batch_new(w->sink);
 	if (!batch)
 		return sink_put(w->sink, NULL);
 	batch->journal = true;
@@ -527,7 +523,7 @@ int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 		counted.culled_events = w->culled;
 		counted.events_not_stored += w->culled;
 	}
-	struct sink_batch *batch = sink_batch_new();
+	struct sink_batch *batch = sink_batch_new(w->sink);
 	if (!batch)
 		return sink_put(w->sink, NULL);
 	add_sums(w, batch);

@@ -11,7 +11,7 @@ enum { WRITER_SYMBOL_BYTES = 4 << 20 }; /* a block of symbols ends here */
 /* All that was put into the stream so far, as a block. */
 static int seal_stream(struct trace_writer *w, struct stream *s, uint32_t section)
 {
-	struct sink_batch *batch = sink_batch_new();
+	struct sink_batch *batch = sink_batch_new(w->sink);
 	uint32_t from[STREAM_COLUMNS] = {0};
 	if (batch)
 		writer_add_stream(batch, section, s, from);
