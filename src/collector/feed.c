@@ -7,6 +7,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+enum {
+	STRANGERS_LAST = 64, /* batches: so long they are remembered */
+	STRANGERS_FEW = 8,   /* of late: then they are nothing unusual */
+};
+
 int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
 	      const struct stamp_pair *earlier, uint64_t cull_ns, struct tm_error *err)
 {
@@ -221,12 +226,32 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 		take_slice(feed);
 }
 
+void feed_expect_strangers(struct feed *feed)
+{
+	feed->strangers = FEED_BATCH * STRANGERS_LAST;
+}
+
+/*
+ * Do ends of unknown blocks come in numbers? They do after attaching, and after sampling. What is
+ * long ago counts less and less.
+ */
+static bool strangers_end(struct feed *feed)
+{
+	uint64_t seen = model_freed_older(feed->model) + feed->sampled.strangers;
+	uint64_t more = seen - feed->strangers_seen;
+	feed->strangers_seen = seen;
+	feed->strangers += (more < FEED_BATCH ? more : FEED_BATCH) * STRANGERS_LAST;
+	feed->strangers -= feed->strangers / STRANGERS_LAST;
+	return feed->strangers >= STRANGERS_FEW * STRANGERS_LAST;
+}
+
 void feed_flush(struct feed *feed, bool all)
 {
 	if (!feed->count)
 		return;
 	if (feed->mixed)
-		feed->repaired += repair_order(feed->repair, feed->model, feed->batch, feed->count);
+		feed->repaired += repair_order(feed->repair, feed->model, strangers_end(feed),
+					       feed->batch, feed->count);
 	size_t count = ripe_count(feed, all), rest = feed->count - count;
 	if (feed->heaps)
 		heaps_apply(feed, feed->batch, count);

@@ -41,12 +41,13 @@ struct feed {
 	struct paused paused; /* blocks born in pauses */
 	struct sampled sampled;
 	struct repair *repair;
-	struct heaps *heaps;    /* NULL: no named heap needs them */
-	struct cull *cull;      /* NULL: every block is stored */
-	uint64_t looked_events; /* with cull: what the journal's slice has */
-	bool mixed;             /* the batch has events of several threads */
-	bool fresh;             /* something was put into the batch since the last tick */
-	int error; /* sticky: of the model or for lack of memory; the writer keeps its own */
+	uint64_t strangers_seen, strangers; /* ends of unknown blocks: all, and of late */
+	struct heaps *heaps;                /* NULL: no named heap needs them */
+	struct cull *cull;                  /* NULL: every block is stored */
+	uint64_t looked_events;             /* with cull: what the journal's slice has */
+	bool mixed;                         /* the batch has events of several threads */
+	bool fresh; /* something was put into the batch since the last tick */
+	int error;  /* sticky: of the model or for lack of memory; the writer keeps its own */
 	struct tm_error why;
 	size_t count; /* events in batch[] */
 	struct trace_event batch[FEED_BATCH];
@@ -57,6 +58,8 @@ TM_MUST_CHECK int feed_init(struct feed *feed, const struct wire_map *map, bool 
 			    const struct stamp_pair *earlier, uint64_t cull_ns,
 			    struct tm_error *err);
 void feed_done(struct feed *feed);
+/* It begins late: ends of blocks that it does not know will come. */
+void feed_expect_strangers(struct feed *feed);
 /* A model for the feed; blocks that live shorter than cull_ns (0: none) are not stored. */
 TM_MUST_CHECK int feed_make_model(struct feed *feed, uint64_t cull_ns, struct tm_error *err);
 

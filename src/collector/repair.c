@@ -39,6 +39,7 @@ struct waiting {
 };
 
 struct repair {
+	bool strangers;
 	uint16_t trail_generation; /* 14 bits */
 	struct trail trails[SLOT_COUNT];
 	uint16_t generation;
@@ -72,12 +73,12 @@ static bool ends(const struct trace_event *event)
 }
 
 /*
- * While sampling, an end that may be that of a block nobody recorded: whether it is depends on what
- * was there, and it waits for nothing.
+ * An end that may be that of a block nobody recorded: whether it is depends on what was there, and
+ * it waits for nothing.
  */
-static bool may_be_none(const struct trace_event *event)
+static bool may_be_none(const struct repair *repair, const struct trace_event *event)
 {
-	return event->flags & TRACE_EVENT_OUTSIDE;
+	return (event->flags & TRACE_EVENT_OUTSIDE) || (repair->strangers && ends(event));
 }
 
 static void next_generation(struct repair *repair)
@@ -123,16 +124,16 @@ static void next_trails(struct repair *repair)
 }
 
 /* Two neighbours on one address: do they contradict each other, or what was before? */
-static bool contradicts(const struct model *model, enum state before,
+static bool contradicts(const struct repair *repair, const struct model *model, enum state before,
 			const struct trace_event *last, const struct trace_event *event)
 {
 	if (last->thread_id == event->thread_id ||
 	    event->time_ns - last->time_ns > REPAIR_WINDOW_NS)
 		return false;
 	if (begins(last) == begins(event))
-		return !may_be_none(event);
+		return !may_be_none(repair, event);
 	bool was_live = before == UNKNOWN ? model_is_live(model, event->address) : before == LIVE;
-	return was_live == begins(last) && !may_be_none(last);
+	return was_live == begins(last) && !may_be_none(repair, last);
 }
 
 static bool is_wrong(struct repair *repair, const struct model *model,
@@ -150,7 +151,7 @@ static bool is_wrong(struct repair *repair, const struct model *model,
 		enum state before = UNKNOWN;
 		if (trail->mark >> 2 == repair->trail_generation) {
 			const struct trace_event *last = &events[trail->last];
-			if (contradicts(model, trail->mark & 3, last, &events[i]))
+			if (contradicts(repair, model, trail->mark & 3, last, &events[i]))
 				return true;
 			before = begins(last) ? LIVE : DEAD;
 		}
@@ -187,7 +188,7 @@ static bool is_possible(struct repair *repair, const struct model *model,
 {
 	if (begins(event))
 		return state_of(repair, model, event->address)->now == DEAD;
-	return !ends(event) || may_be_none(event) ||
+	return !ends(event) || may_be_none(repair, event) ||
 	       state_of(repair, model, event->address)->now == LIVE;
 }
 
@@ -197,7 +198,7 @@ static void emit(struct repair *repair, const struct model *model, const struct 
 	const struct trace_event *event = &events[at];
 	if (begins(event) || ends(event)) {
 		struct slot *slot = state_of(repair, model, event->address);
-		if (begins(event) || slot->now == LIVE || !may_be_none(event)) {
+		if (begins(event) || slot->now == LIVE || !may_be_none(repair, event)) {
 			slot->now = begins(event) ? LIVE : DEAD;
 			slot->maker = (uint16_t)at;
 		}
@@ -336,8 +337,9 @@ static unsigned reorder(struct repair *repair, const struct model *model,
 	return waited;
 }
 
-unsigned repair_order(struct repair *repair, const struct model *model, struct trace_event *events,
-		      size_t count)
+unsigned repair_order(struct repair *repair, const struct model *model, bool strangers,
+		      struct trace_event *events, size_t count)
 {
+	repair->strangers = strangers;
 	return is_wrong(repair, model, events, count) ? reorder(repair, model, events, count) : 0;
 }

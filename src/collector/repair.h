@@ -30,10 +30,14 @@ struct repair *repair_new(void);
 struct repair *repair_free(struct repair *repair);
 
 /*
+ * `strangers`: ends of unknown blocks are nothing unusual, since not all blocks were recorded from
+ * the beginning. An end at a place where nothing lives then waits for nothing: mostly it is that of
+ * such a block, and who allocates there next has nothing to do with it.
+ *
  * Puts events[0, count) right, count at most REPAIR_EVENTS_MAX. Times stay where
  * they are, so they never fall. What waits for an event that is not yet in the
  * batch is at its end afterwards, within the window. `model` has applied all
  * events before these. Returns how many had to wait. O(count).
  */
-unsigned repair_order(struct repair *repair, const struct model *model, struct trace_event *events,
-		      size_t count);
+unsigned repair_order(struct repair *repair, const struct model *model, bool strangers,
+		      struct trace_event *events, size_t count);

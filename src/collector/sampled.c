@@ -40,7 +40,7 @@ static void settle(struct sampled_thread *thread, const struct wire_map *map,
 
 /* False: the event is none of ours. What follows a begin that was left out stands by itself. */
 static bool is_ours(struct sampled *sampled, struct sampled_thread *thread,
-		    const struct model *model, struct trace_event *event)
+		    const struct model *model, struct trace_event *event, bool outside)
 {
 	bool unknown = thread->unknown;
 	switch ((enum trace_op)event->op) {
@@ -50,6 +50,7 @@ static bool is_ours(struct sampled *sampled, struct sampled_thread *thread,
 			return true;
 		thread->unknown = event->op == TRACE_REALLOC_FREE;
 		sampled->left_out++;
+		sampled->strangers += !outside;
 		return false;
 	case TRACE_REALLOC_ALLOC:
 	case TRACE_REALLOC_UNDO:
@@ -83,7 +84,7 @@ int sampled_apply(struct sampled *sampled, struct model *model, const struct wir
 		event.flags &= (uint8_t)~TRACE_EVENT_OUTSIDE;
 		if (!goes_on)
 			settle(thread, map, &event);
-		if (!is_ours(sampled, thread, model, &event))
+		if (!is_ours(sampled, thread, model, &event, outside))
 			continue;
 		int error = model_apply(model, &event, 1, err);
 		if (error)

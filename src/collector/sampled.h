@@ -25,7 +25,8 @@ struct sampled {
 	_Atomic bool on; /* blocks are, or were, sampled */
 	struct sampled_thread *threads;
 	uint32_t thread_room;
-	uint64_t left_out; /* ends of blocks that are not known */
+	uint64_t left_out;  /* ends of blocks that are not known */
+	uint64_t strangers; /* of these: told although nobody asked the filter */
 };
 
 void sampled_done(struct sampled *sampled);

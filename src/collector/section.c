@@ -76,6 +76,8 @@ static int fill(struct section *section, const struct section_options *options,
 			      options->cull_ns, err);
 	if (error)
 		return error;
+	if (options->woken || atomic_load(&section->control->state) == WIRE_IDLE)
+		feed_expect_strangers(&section->feed);
 	/* What a parent did not record its child may free. */
 	const struct section *parent = options->forked_from;
 	atomic_store(&section->feed.sampled.on,

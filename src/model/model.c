@@ -58,6 +58,11 @@ bool model_is_live(const struct model *m, uint64_t address)
 	return live_find(&m->live, live_page_of(&m->live, mixed), mixed).block;
 }
 
+uint64_t model_freed_older(const struct model *m)
+{
+	return m->freed_older;
+}
+
 void model_forget_realloc(struct model *m, uint32_t thread_id)
 {
 	struct thread_pending *pending = threads_has(&m->threads, thread_id)

@@ -55,6 +55,8 @@ struct model_unseen {
 	struct trace_event event;
 };
 size_t model_take_unseen(struct model *m, const struct model_unseen **ret_ends);
+/* Frees of blocks that were never seen, so far. */
+uint64_t model_freed_older(const struct model *m);
 /* The ordinal of the next event. */
 uint64_t model_next_event(const struct model *m);
 bool model_is_live(const struct model *m, uint64_t address);

@@ -27,7 +27,7 @@ static void check_ends(struct model *model, struct trace_event *events, size_t c
 {
 	struct repair *repair = repair_new();
 	REQUIRE(repair != NULL);
-	CHECK_EQ_U64(repair_order(repair, model, events, count), moves);
+	CHECK_EQ_U64(repair_order(repair, model, false, events, count), moves);
 	for (size_t i = 0; i < count; i++) {
 		CHECK_EQ_U64(events[i].op, (uint64_t)(ops[i] == 'a' ? TRACE_ALLOC : TRACE_FREE));
 		CHECK(!i || events[i - 1].time_ns <= events[i].time_ns);
@@ -126,7 +126,7 @@ static void own_order_stays(void)
 				       event(TRACE_ALLOC, B, 120, 32),
 				       event(TRACE_FREE, B, 150, 16)};
 	struct repair *repair = repair_new();
-	CHECK_EQ_U64(repair_order(repair, model, events, 3), 1);
+	CHECK_EQ_U64(repair_order(repair, model, false, events, 3), 1);
 	CHECK_EQ_U64(events[0].address, 32);
 	CHECK_EQ_U64(events[1].op, TRACE_FREE);
 	CHECK_EQ_U64(events[2].thread_id, A);
@@ -144,7 +144,7 @@ static void far_apart_is_no_skew(void)
 	struct trace_event events[] = {event(TRACE_ALLOC, A, 100, 16),
 				       event(TRACE_FREE, B, 100 + REPAIR_WINDOW_NS + 1, 16)};
 	struct repair *repair = repair_new();
-	CHECK_EQ_U64(repair_order(repair, model, events, 2), 0);
+	CHECK_EQ_U64(repair_order(repair, model, false, events, 2), 0);
 	repair_free(repair);
 	model_free(model);
 }
@@ -187,6 +187,25 @@ static void a_late_free_outside_is_put_right(void)
 	check_order(model, events, 2, 1, "fa");
 }
 
+/* Attached: what was there before is not known, and its ends are no skew. */
+static void strangers_wait_for_none(void)
+{
+	struct repair *repair = repair_new();
+	struct model *model = new_model();
+	give(model, 32);
+	struct trace_event events[] = {
+		event(TRACE_FREE, A, 100, 16), event(TRACE_ALLOC, B, 150, 16),
+		event(TRACE_ALLOC, B, 160, 32), event(TRACE_FREE, A, 170, 32)};
+	CHECK_EQ_U64(repair_order(repair, model, true, events, 4), 1);
+	static const uint8_t wanted[] = {TRACE_FREE, TRACE_ALLOC, TRACE_FREE, TRACE_ALLOC};
+	for (size_t i = 0; i < 4; i++) {
+		CHECK_EQ_U64(events[i].op, wanted[i]);
+		CHECK_EQ_U64(events[i].address, i < 2 ? 16 : 32);
+	}
+	repair_free(repair);
+	model_free(model);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "a free stamped after the next allocation is no false leak", .run = late_free},
 	{.name = "an allocation stamped after its free is no false leak", .run = late_allocation},
@@ -203,6 +222,7 @@ static const struct tap_case cases[] = {
 	{.name = "while sampling a free of an unknown block ends none",
 	 .run = a_free_of_none_ends_none},
 	{.name = "nor does it wait for one", .run = a_free_of_none_waits_for_none},
+	{.name = "nor do frees of what was there before we were", .run = strangers_wait_for_none},
 	{.name = "but one stamped after the next allocation is put right",
 	 .run = a_late_free_outside_is_put_right},
 };

@@ -408,6 +408,20 @@ def unload(t):
         it.finish()
 
 
+@case("attach/crowd", "the end of a block from before is taken for that of the next in its place")
+def crowd(t):
+    env = dict(os.environ, GLIBC_TUNABLES="glibc.malloc.tcache_count=0")
+    with Attachee(t, "1000000", "wait", program="crowd", env=env) as it:
+        with Recorder(t, it.pid) as tool:
+            it.watch.send(b"g")
+            tool.ended()
+            report = tool.check(end="exit")
+    # 16384 are held, four threads are at work, the C library has some of its own.
+    t.expect(report["freed_older"] <= 16384 + 16, f"older blocks: {report['freed_older']}")
+    t.expect(report["freed_unseen"] <= 1, f"ends that nobody told: {report['freed_unseen']}")
+    t.expect(report["unfreed_allocations"] <= 4, f"unfreed: {report['unfreed_allocations']}")
+
+
 @case("attach/gap", "a free place that another thread takes first is written over, or attaching fails")
 def gap(t):
     with Attachee(t, "stress", "1") as it:
