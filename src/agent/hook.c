@@ -90,7 +90,7 @@ AGENT_COLD void hook_free_unrecorded(struct lane *lane, const struct call_site *
 	bool outside = answer == WIRE_FILTER_OUTSIDE && state == WIRE_SAMPLED;
 	hook_end_block(lane, site, outside ? WIRE_OP_FREE_OUTSIDE : WIRE_OP_FREE, api, block);
 	if (answer == WIRE_FILTER_KNOWN)
-		wire_filter_take(agent.map.filter, (uint64_t)block);
+		wire_filter_remove(agent.map.filter, (uint64_t)block);
 	sample_account(lane, began);
 }
 
@@ -129,7 +129,7 @@ AGENT_COLD void hook_realloc_sampled(struct lane *lane, const struct call_site *
 {
 	/* One that was not in its line may be there by now: as the block of another thread. */
 	if (begun == HOOK_REALLOC_SAMPLED && new.block)
-		wire_filter_take(agent.map.filter, (uint64_t)old);
+		wire_filter_remove(agent.map.filter, (uint64_t)old);
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_REALLOC_END, api, new.block, new.bytes,
 			   new.alignment);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -340,10 +341,14 @@ static int import_files(struct request *request, struct tm_error *err)
 	int code = 0;
 	for (size_t i = 0; i < request->path_count && !code; i++) {
 		const char *path = request->paths[i];
-		if (strcmp(path, "-") != 0 && !foreign_is(path))
+		struct stat status;
+		/* A folder, a trace that is only beginning, or what cannot be opened. */
+		if (strcmp(path, "-") != 0 &&
+		    (stat(path, &status) || !S_ISREG(status.st_mode) || !status.st_size))
 			continue;
 		code = traces_resolve(path, request->opened[i], &request->paths[i], err);
-		request->names[i] = path;
+		if (request->paths[i] != path)
+			request->names[i] = path;
 	}
 	return code;
 }

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#if defined(__GLIBC__)
-#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

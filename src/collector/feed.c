@@ -216,6 +216,8 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 					    &count, &feed->why)
 			    : model_apply(feed->model, events, count, &feed->why);
 	if (error) {
+		const struct model_unseen *none;
+		(void)model_take_unseen(feed->model, &none); /* like the events: not stored */
 		fail(feed, error);
 		return;
 	}
@@ -228,6 +230,7 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 
 void feed_expect_strangers(struct feed *feed)
 {
+	feed->late = true;
 	feed->strangers = FEED_BATCH * STRANGERS_LAST;
 }
 
@@ -239,7 +242,10 @@ static bool strangers_end(struct feed *feed)
 {
 	uint64_t seen = model_freed_older(feed->model) + feed->sampled.strangers;
 	uint64_t more = seen - feed->strangers_seen;
+	unsigned doubtful = repair_doubtful(feed->repair);
 	feed->strangers_seen = seen;
+	/* What may just as well be skew says nothing: else it would prove itself. */
+	more = more > doubtful ? more - doubtful : 0;
 	feed->strangers += (more < FEED_BATCH ? more : FEED_BATCH) * STRANGERS_LAST;
 	feed->strangers -= feed->strangers / STRANGERS_LAST;
 	return feed->strangers >= STRANGERS_FEW * STRANGERS_LAST;

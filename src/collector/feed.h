@@ -42,6 +42,7 @@ struct feed {
 	struct sampled sampled;
 	struct repair *repair;
 	uint64_t strangers_seen, strangers; /* ends of unknown blocks: all, and of late */
+	bool late;                          /* set before the first event: it began late */
 	struct heaps *heaps;                /* NULL: no named heap needs them */
 	struct cull *cull;                  /* NULL: every block is stored */
 	uint64_t looked_events;             /* with cull: what the journal's slice has */

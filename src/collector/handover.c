@@ -120,6 +120,9 @@ static int copy_feed(struct section *to, struct feed *from)
 	pthread_mutex_unlock(&to->mode_lock->mutex);
 	from->sampled.threads = NULL;
 	from->sampled.thread_room = 0;
+	feed->late = from->late;
+	feed->strangers = from->strangers;
+	feed->strangers_seen = feed->sampled.strangers; /* the new model has seen none */
 	feed->heaps = from->heaps;
 	from->heaps = NULL;
 	feed->repair = repair_new();

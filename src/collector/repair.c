@@ -35,11 +35,13 @@ struct slot {
 /* A thread whose next event cannot be yet. */
 struct waiting {
 	uint32_t thread_id;
+	bool gave_way;        /* its first event ends what is to come, for certain */
 	uint16_t first, last; /* its events, linked by next[] */
 };
 
 struct repair {
 	bool strangers;
+	unsigned doubtful;
 	uint16_t trail_generation; /* 14 bits */
 	struct trail trails[SLOT_COUNT];
 	uint16_t generation;
@@ -124,7 +126,7 @@ static void next_trails(struct repair *repair)
 }
 
 /* Two neighbours on one address: do they contradict each other, or what was before? */
-static bool contradicts(const struct repair *repair, const struct model *model, enum state before,
+static bool contradicts(struct repair *repair, const struct model *model, enum state before,
 			const struct trace_event *last, const struct trace_event *event)
 {
 	if (last->thread_id == event->thread_id ||
@@ -133,7 +135,11 @@ static bool contradicts(const struct repair *repair, const struct model *model, 
 	if (begins(last) == begins(event))
 		return !may_be_none(repair, event);
 	bool was_live = before == UNKNOWN ? model_is_live(model, event->address) : before == LIVE;
-	return was_live == begins(last) && !may_be_none(repair, last);
+	if (was_live != begins(last))
+		return false;
+	bool none = may_be_none(repair, last);
+	repair->doubtful += none && repair->strangers;
+	return !none;
 }
 
 static bool is_wrong(struct repair *repair, const struct model *model,
@@ -183,6 +189,12 @@ static struct slot *state_of(struct repair *repair, const struct model *model, u
 	return slot;
 }
 
+/* What its address must be like before it. */
+static enum state state_before(const struct trace_event *event)
+{
+	return begins(event) ? DEAD : LIVE;
+}
+
 static bool is_possible(struct repair *repair, const struct model *model,
 			const struct trace_event *event)
 {
@@ -213,9 +225,12 @@ static void resume(struct repair *repair, const struct model *model,
 	struct waiting *waiting = &repair->waiting[which];
 	while (waiting->first != NONE) {
 		const struct trace_event *event = &events[waiting->first];
-		if (!by_force && !is_possible(repair, model, event))
+		bool possible = waiting->gave_way ? state_of(repair, model, event->address)->now ==
+							    state_before(event)
+						  : is_possible(repair, model, event);
+		if (!by_force && !possible)
 			return;
-		by_force = false;
+		by_force = waiting->gave_way = false;
 		emit(repair, model, events, waiting->first);
 		waiting->first = repair->next[waiting->first];
 	}
@@ -302,6 +317,7 @@ static bool other_gives_way(struct repair *repair, const struct model *model,
 	slot->now = begins(&events[at]) ? DEAD : LIVE;
 	slot->maker = NONE;
 	begin_waiting(repair, events[other].thread_id, other);
+	repair->waiting[repair->waiting_count - 1].gave_way = true;
 	emit(repair, model, events, at);
 	return true;
 }
@@ -341,5 +357,11 @@ unsigned repair_order(struct repair *repair, const struct model *model, bool str
 		      struct trace_event *events, size_t count)
 {
 	repair->strangers = strangers;
+	repair->doubtful = 0;
 	return is_wrong(repair, model, events, count) ? reorder(repair, model, events, count) : 0;
+}
+
+unsigned repair_doubtful(const struct repair *repair)
+{
+	return repair->doubtful;
 }

@@ -41,3 +41,6 @@ struct repair *repair_free(struct repair *repair);
  */
 unsigned repair_order(struct repair *repair, const struct model *model, bool strangers,
 		      struct trace_event *events, size_t count);
+/* Ends that the last call left alone because of `strangers`, though skew would explain them, too.
+ */
+unsigned repair_doubtful(const struct repair *repair);

@@ -76,10 +76,11 @@ static int fill(struct section *section, const struct section_options *options,
 			      options->cull_ns, err);
 	if (error)
 		return error;
-	if (options->woken || atomic_load(&section->control->state) == WIRE_IDLE)
-		feed_expect_strangers(&section->feed);
 	/* What a parent did not record its child may free. */
 	const struct section *parent = options->forked_from;
+	if (options->woken || (parent && parent->feed.late) ||
+	    atomic_load(&section->control->state) == WIRE_IDLE)
+		feed_expect_strangers(&section->feed);
 	atomic_store(&section->feed.sampled.on,
 		     options->sample_log2 != 0 ||
 			     (parent && atomic_load(&parent->feed.sampled.on)));

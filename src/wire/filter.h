@@ -141,6 +141,17 @@ static inline bool wire_filter_take(struct wire_filter *filter, uint64_t address
 	return false;
 }
 
+/*
+ * The end of a block that was found in its line. Where another thread has had the address since (a
+ * realloc ends after the fact) the two may have taken each other's entry: one is then left to
+ * count.
+ */
+static inline void wire_filter_remove(struct wire_filter *filter, uint64_t address)
+{
+	if (!wire_filter_take(filter, address))
+		wire_filter_drop(filter, address);
+}
+
 /* Is it in its line? And if not, may it be outside? */
 enum wire_filter_answer { WIRE_FILTER_NO, WIRE_FILTER_KNOWN, WIRE_FILTER_OUTSIDE };
 static inline enum wire_filter_answer wire_filter_find(struct wire_filter *filter, uint64_t address)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/feed.h"
+
+#include "base/memory.h"
 #include "harness/tap.h"
 #include "model_reference.h"
 #include "written_trace.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -170,10 +173,91 @@ static void unseen_ends_of_culled(void)
 	store_unseen(CULL_NS);
 }
 
+/* Memory is short while such ends are noted: what was not stored must not be stored later. */
+static void unseen_without_memory(void)
+{
+	enum { BATCHES = 6, EVENTS = 60, MOST = 80 };
+	for (long fail_at = 0; fail_at < MOST; fail_at++) {
+		begin(fail_at % 2 ? CULL_NS : 0);
+		source.honest = false;
+		tm_alloc_fail_at(fail_at);
+		for (int batch = 0; batch < BATCHES; batch++) {
+			struct trace_event *events = malloc(EVENTS * sizeof *events), known;
+			REQUIRE(events != NULL);
+			size_t count = 0;
+			for (struct trace_event made[4]; count < EVENTS; count++) {
+				REQUIRE(ref_make(&source, ref, made) == 1);
+				ref_apply(ref, made, &known);
+				made->thread_id += (uint32_t)batch * 40; /* a table that grows */
+				events[count] = made[0];
+			}
+			feed_apply(&feed, events, count);
+			free(events);
+		}
+		tm_alloc_fail_at(-1);
+		done();
+	}
+}
+
+static void put(enum trace_op op, uint32_t thread_id, uint64_t time_ns, uint64_t address)
+{
+	struct trace_event *place = feed_place(&feed, thread_id);
+	*place = (struct trace_event){.op = (uint8_t)op,
+				      .thread_id = thread_id,
+				      .time_ns = time_ns,
+				      .address = address,
+				      .size_bytes = 8,
+				      .stack_id = 1};
+}
+
+/* A batch of two threads; in some of them a free is stamped before its allocation. */
+static void hand_over(int batch)
+{
+	uint64_t time_ns = (uint64_t)batch * 1000000;
+	for (uint64_t i = 0; i < 100; i++) {
+		put(TRACE_ALLOC, i & 1, time_ns + i * 100, 0x10000 + i * 16);
+		put(TRACE_FREE, i & 1, time_ns + i * 100 + 50, 0x10000 + i * 16);
+	}
+	if (batch % 6 == 0) {
+		uint64_t address = 0x500000 + (uint64_t)batch * 16;
+		put(TRACE_FREE, 0, time_ns + 20000, address);
+		put(TRACE_ALLOC, 1, time_ns + 20100, address);
+	}
+	feed_flush(&feed, true);
+}
+
+/* Where old blocks end, ends are believed; but what may be skew does not prove that they do. */
+static void strangers_are_forgotten(void)
+{
+	struct model_totals totals;
+	begin(0);
+	struct trace_stack stack = {.pc = 0x1000};
+	trace_writer_stacks(feed.writer, &stack, 1);
+	feed_expect_strangers(&feed);
+	for (int batch = 0; batch < 2000; batch++)
+		hand_over(batch);
+	REQUIRE(!feed.error);
+	model_totals(feed.model, &totals);
+	CHECK(feed.repaired > 200); /* of 333 */
+	CHECK_EQ_U64(totals.freed_older + feed.repaired, 334);
+	for (uint64_t i = 0; i < 100; i++)
+		put(TRACE_FREE, i & 1, 3000000000 + i * 5000, 0x900000 + i * 16);
+	feed_flush(&feed, true);
+	uint64_t repaired = feed.repaired;
+	put(TRACE_FREE, 0, 4000000000, 0x80);
+	put(TRACE_ALLOC, 1, 4000000100, 0x80);
+	feed_flush(&feed, true);
+	CHECK_EQ_U64(feed.repaired, repaired); /* there are some again */
+	done();
+}
+
 static const struct tap_case cases[] = {
 	{.name = "a new journal has what was culled, too", .run = journal_anew},
 	{.name = "an end that nobody told of is told by the model", .run = unseen_ends_are_told},
 	{.name = "and is in the file", .run = unseen_ends_are_stored},
 	{.name = "and where blocks are culled", .run = unseen_ends_of_culled},
+	{.name = "but not when there was no memory for its batch", .run = unseen_without_memory},
+	{.name = "ends of unknown blocks are expected as long as they come",
+	 .run = strangers_are_forgotten},
 };
 TAP_MAIN(cases)

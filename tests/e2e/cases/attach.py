@@ -418,7 +418,7 @@ def crowd(t):
             report = tool.check(end="exit")
     # 16384 are held, four threads are at work, the C library has some of its own.
     t.expect(report["freed_older"] <= 16384 + 16, f"older blocks: {report['freed_older']}")
-    t.expect(report["freed_unseen"] <= 1, f"ends that nobody told: {report['freed_unseen']}")
+    t.expect(report["freed_unseen"] <= 3, f"ends that nobody told: {report['freed_unseen']}")
     t.expect(report["unfreed_allocations"] <= 4, f"unfreed: {report['unfreed_allocations']}")
 
 

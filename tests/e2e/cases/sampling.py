@@ -61,8 +61,9 @@ def compare(t, trace, counted, exact_ends=True):
 
 def sound(t, trace):
     report = json.loads(t.tool("report", "--json", trace).out)
-    t.equal("lost, and ends that nobody told",
-            (report["lost_events"], report["freed_unseen"] > 5), (0, False))
+    t.equal("lost", report["lost_events"], 0)
+    few = 5 + report["events"] / 1e6
+    t.expect(report["freed_unseen"] <= few, f"ends that nobody told: {report['freed_unseen']}")
     result = t.tool("verify", trace)
     t.expect(result.status == 0, f"verify: {result.out}")
 
@@ -173,10 +174,8 @@ def crowd(t):
     t.record([t.target("crowd"), "250000"], ["--sample", "128"],
              env={"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"})
     report = t.report()
-    t.equal("lost", report["lost_events"], 0)
     # Most blocks find no place in the filter. Stamps of two threads can then be too near to tell
     # one block's end from that of the next: once in some million.
-    t.expect(report["freed_unseen"] <= 5, f"ends that nobody told: {report['freed_unseen']}")
     t.expect(report["unfreed_allocations"] <= 16, f"unfreed: {report['unfreed_allocations']}")
     sound(t, t.trace)
 

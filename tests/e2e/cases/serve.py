@@ -365,6 +365,7 @@ def command(t):
             (("--listen", "example.org:80", t.trace), 2, "127.0.0.1"),
             (("--listen", "127.0.0.1:99999", t.trace), 2, "127.0.0.1:8080"),
             ((t.folder / "nothing.tide",), 1, "nothing.tide"),
+            (("/etc/passwd",), 1, "is neither a trace"),
             (("--no-such-option",), 2, "--no-such-option")]:
         result = t.tool("serve", *arguments)
         t.equal(f"{arguments}: status", result.status, status)
