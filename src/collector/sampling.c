@@ -181,11 +181,20 @@ void section_set_sampling(struct section *section, unsigned interval_log2, const
 {
 	pthread_mutex_lock(&section->mode_lock->mutex);
 	bool done = set_interval(section, interval_log2);
+	if (done)
+		tell_mode(section, interval_log2, why);
 	pthread_mutex_unlock(&section->mode_lock->mutex);
 	if (done && interval_log2)
 		settle_threads();
-	if (done)
-		tell_mode(section, interval_log2, why);
+}
+
+uint64_t section_begin_mode(struct section *section, bool *ret_told)
+{
+	pthread_mutex_lock(&section->mode_lock->mutex);
+	uint64_t now = section_sample_bytes(section);
+	*ret_told = section_has_moment(section, TRACE_MOMENT_MODE);
+	pthread_mutex_unlock(&section->mode_lock->mutex);
+	return now;
 }
 
 void section_fill_filter(struct section *section)

@@ -453,7 +453,9 @@ static int begin(struct section *section, struct trace_writer *writer)
 		resume = NULL; /* then their ends will be those of older blocks */
 	struct inherit_set *inherited = section->elder ? NULL : take_inherited(section);
 	atomic_store(&section->begun, true);
-	uint64_t now = section_sample_bytes(section), sampled = began_by(now, inherited, resume);
+	bool told;
+	uint64_t now = section_begin_mode(section, &told);
+	uint64_t sampled = began_by(now, inherited, resume);
 	atomic_store(&section->sampled_bytes, sampled);
 	write_meta(section, inherited, resume, sampled);
 	if (section->names)
@@ -474,7 +476,7 @@ static int begin(struct section *section, struct trace_writer *writer)
 	else
 		inherit(section, inherited);
 	resume_free(resume);
-	if (sampled != now)
+	if (sampled != now && !told)
 		section_tell_begin(section, now);
 	return 0;
 }

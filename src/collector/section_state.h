@@ -130,6 +130,8 @@ void section_tell(struct section *section);
 /* A moment for the trace, now. -ENOMEM, -ESHUTDOWN, -EAGAIN. Thread-safe. */
 TM_MUST_CHECK int section_add_moment(struct section *section, enum trace_moment_kind kind,
 				     const char *text);
+/* One of this kind waits to be written. */
+bool section_has_moment(struct section *section, enum trace_moment_kind kind);
 
 /* ---- sampling.c ---- */
 
@@ -137,6 +139,9 @@ TM_MUST_CHECK int section_add_moment(struct section *section, enum trace_moment_
 struct mode_lock *mode_lock_share(struct mode_lock *lock);
 struct mode_lock *mode_lock_free(struct mode_lock *lock);
 /* It begins with blocks that were sampled by a larger interval than `now`: says so. */
+/* The interval as the section begins (0: all is recorded); and whether a note of it waits already.
+ */
+uint64_t section_begin_mode(struct section *section, bool *ret_told);
 void section_tell_begin(struct section *section, uint64_t now);
 /* After each pass: the filter is filled when its time has come. */
 void section_fill_filter(struct section *section);

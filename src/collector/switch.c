@@ -46,6 +46,16 @@ int section_add_moment(struct section *section, enum trace_moment_kind kind, con
 	return error;
 }
 
+bool section_has_moment(struct section *section, enum trace_moment_kind kind)
+{
+	bool found = false;
+	pthread_mutex_lock(&section->lock);
+	for (uint32_t i = 0; i < atomic_load(&section->moment_count); i++)
+		found |= section->moments[i].kind == kind;
+	pthread_mutex_unlock(&section->lock);
+	return found;
+}
+
 int section_mark(struct section *section, const char *text)
 {
 	return section_add_moment(section, TRACE_MOMENT_MARK, text);
