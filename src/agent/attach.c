@@ -28,8 +28,8 @@ enum {
 	MEMFD_FLAGS = 3, /* close on exec, may be sealed */
 	F_DUPFD_CLOEXEC_NR = 1030,
 	HIGH_DESCRIPTOR = 500, /* programs count on the lowest numbers */
-	PATIENCE_S = 5,        /* far more than a tracer that lives needs */
-	SPINS = 2000,          /* some ten microseconds: as long as an answer takes */
+	PATIENCE_S = 20, /* far more than a tracer that lives needs, also without a processor */
+	SPINS = 2000,    /* some ten microseconds: as long as an answer takes */
 	MONOTONIC = 1,
 	SETMASK = 2,
 	GET_TSC_NR = 25, /* prctl: may the time-stamp counter be read? */
@@ -73,6 +73,8 @@ bool attach_is_allocator(uintptr_t pc)
 			return true;
 	return false;
 }
+
+static int opened; /* our only descriptor in the process, + 1; 0: none */
 
 /*
  * For some microseconds the descriptor has the lowest free number, which another
@@ -186,6 +188,7 @@ static int64_t begin(int fd, bool force)
 	int64_t error = map_session(fd);
 	if (error)
 		return error;
+	opened = 0;
 	sys_close(fd);
 	atomic_store(&agent.seccomp, 0);
 	atomic_store(&agent.state, AGENT_NEW); /* not off, so that it can emit what is loaded */
@@ -206,9 +209,13 @@ static int64_t obey(void)
 	switch ((enum wire_attach_order)block->order) {
 	case WIRE_ATTACH_NONE:
 		return 0;
-	case WIRE_ATTACH_OPEN:
-		return open_memory();
+	case WIRE_ATTACH_OPEN: {
+		int64_t fd = open_memory();
+		opened = fd < 0 ? 0 : (int)fd + 1;
+		return fd;
+	}
 	case WIRE_ATTACH_CLOSE:
+		opened = 0;
 		return sys_close((int)block->argument[0]);
 	case WIRE_ATTACH_MAP:
 		return map_island(block->argument[0], block->argument[1]);
@@ -272,6 +279,9 @@ __attribute__((used)) static _Noreturn void attach_serve(void)
 		/* Pairs with the tracer's reading of done before result. */
 		atomic_store_explicit(&block->done, done, memory_order_release);
 	}
+	if (opened && !block->seccomp)
+		sys_close(opened - 1); /* nobody else will */
+	opened = 0;
 	/* From here on the tracer must not touch the registers. */
 	atomic_store(&block->left, 1);
 	sys_sigprocmask(SETMASK, &block->signal_mask, NULL);

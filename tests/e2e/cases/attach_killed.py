@@ -68,7 +68,7 @@ STEPS = ["seized", "borrowed", "sent", "calling", "in-call", "called", "calling-
          "returning", "returned", "entered", "noted", "stopped", "moved", "patching", "patched",
          "released", "stopped-again", "restoring", "restored", "left"]
 # Where a thread is not where it was: the tracer itself may be killed there, too.
-AWAY = ["sent", "in-call", "called", "calling-back", "serving", "begun", "moved", "patching",
+AWAY = ["sent", "in-call", "called", "calling-back", "serving", "opened", "begun", "moved", "patching",
         "restoring"]
 
 
