@@ -292,7 +292,7 @@ int main(int argc, char **argv)
 	week.limit_events = (uint64_t)(atof(argv[2]) * 1e6);
 	week.limit_bytes = (uint64_t)atoll(argv[3]) << 20;
 	week.path = argv[4];
-	tm_map_large_blocks(); /* as those who record do */
+	tm_map_large_blocks(TM_LARGE_FOR_WEEKS); /* as those who record do */
 	open_week(&week);
 	for (double done; (done = progress(&week)) < 1;) {
 		uint64_t from_ns = week.now_ns;

@@ -9,8 +9,6 @@
 #include <malloc.h>
 #endif
 
-enum { LARGE_BYTES = 128 << 10 };
-
 /* The one mutable global of the tools: a test's countdown, -1 when off. */
 static atomic_long fail_countdown = -1;
 
@@ -26,10 +24,12 @@ void tm_alloc_fail_at(long n)
 	atomic_store(&fail_countdown, n);
 }
 
-void tm_map_large_blocks(void)
+void tm_map_large_blocks(int bytes)
 {
 #if defined(__GLIBC__)
-	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+	(void)mallopt(M_MMAP_THRESHOLD, bytes);
+#else
+	(void)bytes;
 #endif
 }
 

@@ -19,11 +19,12 @@ char *tm_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 void *tm_free(void *memory);
 
 /*
- * For programs that run for long or hold much: large blocks are always mapped, and go back to the
- * system when they are freed. Else tables and buffers that grow on several threads leave holes in
- * the heap, which grow with the time.
+ * For programs that run for long or hold much: large blocks, of so many bytes or more, are always
+ * mapped, and go back to the system when they are freed. Else tables and buffers that grow on
+ * several threads leave holes in the heap, which grow with the time.
  */
-void tm_map_large_blocks(void);
+enum { TM_LARGE_BYTES = 128 << 10, TM_LARGE_FOR_WEEKS = 32 << 10 };
+void tm_map_large_blocks(int bytes);
 
 /* Test only: allocation number n from now (0 = the next) fails; -1 turns it off. */
 void tm_alloc_fail_at(long n);

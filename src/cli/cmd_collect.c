@@ -84,7 +84,7 @@ int cmd_collect(int argc, char **argv)
 		return USAGE;
 	run->started = on_start;
 	run->ctx = &follower;
-	tm_map_large_blocks();
+	tm_map_large_blocks(TM_LARGE_FOR_WEEKS);
 	int error = collector_follow(run, &result, &err);
 	if (error) {
 		fprintf(stderr, "tidemark: not recorded: %s\n", err.text);

@@ -189,7 +189,7 @@ static int convert(int fd, const char *path, int out_fd, const char *format,
 		.progress = progress_tell_fn,
 		.ctx = &progress,
 	};
-	tm_map_large_blocks();
+	tm_map_large_blocks(TM_LARGE_BYTES);
 	progress_begin(&progress, "importing", "B");
 	int code = import_run(fd, out_fd, &how, ret_result, &why);
 	progress_end(&progress);
