@@ -151,9 +151,11 @@ export const cases = [
 			await page.waitForFunction(() => location.search.includes("fn=cache_insert"));
 			await page.keyboard.press("Enter");
 			await page.waitForFunction(() => location.search.includes("path="));
+			const zoomed = (isZoomed) => page.waitForFunction((wanted) => document.querySelector(".crumbs").textContent.includes("›") === wanted, isZoomed);
+			await zoomed(true);
+			check(await page.evaluate(() => document.activeElement.matches("canvas.flame")), "keys do not go on after zooming");
 			await page.goBack();
-			await flameReady(page);
-			await page.focus("canvas.flame");
+			await zoomed(false);
 			await page.keyboard.press("ArrowDown");
 			await page.keyboard.press("p");
 			await page.waitForFunction(() => location.search.includes("pivot=cache_insert"));

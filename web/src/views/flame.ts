@@ -81,7 +81,10 @@ export class Flame implements View, Picture {
 		this.sight = { x0: 0, span: 1 };
 		this.searched = "";
 		this.drawCrumbs();
+		/* Who goes through it by keys goes on in what comes next. */
+		const keyed = document.activeElement === this.canvas;
 		clear(element, this.tools(), this.crumbs, this.scroll, this.info);
+		if (keyed) this.canvas.focus({ preventScroll: true });
 		this.observer.observe(this.scroll);
 		this.fit();
 		this.search();
