@@ -177,32 +177,14 @@ void feed_out_of_memory(struct feed *feed)
 	fail(feed, -ENOMEM);
 }
 
-static void store(struct feed *feed, const struct trace_event *events, size_t count)
+/* The writer keeps its own errors. */
+static int store(void *ctx, const struct trace_event *events, size_t count)
 {
-	if (!feed->cull) {
-		trace_writer_events(feed->writer, events, count);
-		return;
-	}
-	int error = cull_events(feed->cull, feed->writer, events, count);
-	if (error)
-		fail(feed, error);
-}
-
-/* Applied events, the first of which has this ordinal, and between them the ends that nobody told.
- */
-static void store_all(struct feed *feed, const struct trace_event *events, size_t count,
-		      uint64_t first)
-{
-	const struct model_unseen *unseen;
-	size_t unseen_count = model_take_unseen(feed->model, &unseen), done = 0;
-	for (size_t i = 0; i < unseen_count; i++) {
-		size_t before = (size_t)(unseen[i].ordinal - first) - i;
-		store(feed, events + done, before - done);
-		store(feed, &unseen[i].event, 1);
-		done = before;
-	}
-	store(feed, events + done, count - done);
-	feed->events += count + unseen_count;
+	struct feed *feed = ctx;
+	if (feed->cull)
+		return cull_events(feed->cull, feed->writer, events, count);
+	trace_writer_events(feed->writer, events, count);
+	return 0;
 }
 
 void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
@@ -210,7 +192,7 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 	if (!count)
 		return;
 	feed_write_names(feed);
-	uint64_t first = model_next_event(feed->model);
+	uint64_t stored = 0;
 	int error = atomic_load_explicit(&feed->sampled.on, memory_order_relaxed)
 			    ? sampled_apply(&feed->sampled, feed->model, feed->map, events, count,
 					    &count, &feed->why)
@@ -223,7 +205,10 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 	}
 	if (feed->paused.used)
 		tell_paused(feed, events, count);
-	store_all(feed, events, count, first);
+	error = model_weave_unseen(feed->model, events, count, store, feed, &stored);
+	feed->events += stored;
+	if (error)
+		fail(feed, error);
 	if (model_slice_due(feed->model) || trace_writer_wants_slice(feed->writer))
 		take_slice(feed);
 }

@@ -3,23 +3,11 @@
 
 #include <errno.h>
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "model/known.h"
 #include "model/model.h"
 
-enum {
-	EVENTS_BATCH = 256,          /* stays in the first cache through model and encoder */
-	OUT_ROOM = 2 * EVENTS_BATCH, /* each may bring the end of another block */
-	PLACES = 4 * EVENTS_BATCH,   /* of addresses that a batch has seen; a power of two */
-};
-
-/* What a batch did with an address. */
-struct place {
-	uint64_t address;
-	uint32_t round; /* of the batch; another one's: empty */
-	bool live;
-};
+enum { EVENTS_BATCH = 256 }; /* stays in the first cache through model and encoder */
 
 struct events_state {
 	struct import_job *job;
@@ -28,62 +16,12 @@ struct events_state {
 	struct trace_writer *writer;
 	struct model *model;
 	bool known;
-	uint32_t round;
 	/* known: the first block of each slice so far. */
 	uint64_t *first_blocks;
 	uint32_t slice_count, slice_room;
 	uint64_t births;
 	struct events_counts counts;
-	struct place places[PLACES];
-	struct trace_event out[OUT_ROOM];
 };
-
-/* ---- allocations on live addresses ---- */
-
-static struct place *place_of(struct events_state *s, uint64_t address)
-{
-	size_t at = hash_u64(address) % PLACES;
-	while (s->places[at].round == s->round && s->places[at].address != address)
-		at = (at + 1) % PLACES;
-	struct place *place = &s->places[at];
-	if (place->round != s->round)
-		*place = (struct place){.address = address,
-					.round = s->round,
-					.live = model_is_live(s->model, address)};
-	return place;
-}
-
-static bool is_birth(const struct trace_event *event)
-{
-	return event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
-}
-
-static bool is_end(const struct trace_event *event)
-{
-	return event->op == TRACE_FREE || event->op == TRACE_REALLOC_FREE;
-}
-
-/* The batch with an end before each allocation on a live address. Returns its length. */
-static size_t end_unseen(struct events_state *s, const struct trace_event *in, size_t count)
-{
-	size_t used = 0;
-	s->round++;
-	for (size_t i = 0; i < count; i++) {
-		if (is_birth(&in[i])) {
-			struct place *place = place_of(s, in[i].address);
-			if (place->live)
-				s->out[used++] = (struct trace_event){.time_ns = in[i].time_ns,
-								      .address = in[i].address,
-								      .thread_id = in[i].thread_id,
-								      .op = TRACE_FREE_UNSEEN};
-			place->live = true;
-		} else if (is_end(&in[i])) {
-			place_of(s, in[i].address)->live = false;
-		}
-		s->out[used++] = in[i];
-	}
-	return used;
-}
 
 /* ---- known blocks ---- */
 
@@ -160,6 +98,11 @@ static int cut_slice(struct events_state *s, struct tm_error *err)
 	return s->known && begin_slice(s) ? tm_fail(err, -ENOMEM, "no memory for a slice") : 0;
 }
 
+static int store(void *ctx, const struct trace_event *events, size_t count)
+{
+	return trace_writer_events(ctx, events, count);
+}
+
 static int write_batch(struct events_state *s, struct trace_event *events, size_t count,
 		       struct tm_error *err)
 {
@@ -167,10 +110,11 @@ static int write_batch(struct events_state *s, struct trace_event *events, size_
 			    : model_apply(s->model, events, count, err);
 	if (code)
 		return code;
-	code = trace_writer_events(s->writer, events, count);
+	uint64_t stored = 0;
+	code = model_weave_unseen(s->model, events, count, store, s->writer, &stored);
 	if (code)
 		return import_write_failed(code, err);
-	s->counts.events += count;
+	s->counts.events += stored;
 	return model_slice_due(s->model) ? cut_slice(s, err) : 0;
 }
 
@@ -183,11 +127,8 @@ static int write_events(struct events_state *s, struct trace_event *events, size
 	for (size_t done = 0; done < count && !code; done += EVENTS_BATCH) {
 		struct trace_event *batch = events + done;
 		size_t some = count - done < EVENTS_BATCH ? count - done : EVENTS_BATCH;
-		if (!s->known) {
+		if (!s->known)
 			keep_order(s, batch, some);
-			some = end_unseen(s, batch, some);
-			batch = s->out;
-		}
 		code = write_batch(s, batch, some, err);
 	}
 	return code;
@@ -233,7 +174,8 @@ static int write_chunk(void *ctx, struct belt_chunk *chunk, struct tm_error *err
 int events_new(struct import_job *job, const struct events_options *options,
 	       struct events **ret_events, struct tm_error *err)
 {
-	const struct model_options how = {.page_bytes = options->page_bytes};
+	/* Allocations on live addresses: what was there ended, and nobody told of it. */
+	const struct model_options how = {.page_bytes = options->page_bytes, .tells_unseen = true};
 	struct events *events = tm_alloc(sizeof *events);
 	struct events_state *s = tm_alloc(sizeof *s);
 	if (!events || !s) {

@@ -55,6 +55,14 @@ struct model_unseen {
 	struct trace_event event;
 };
 size_t model_take_unseen(struct model *m, const struct model_unseen **ret_ends);
+/*
+ * What was applied since they were last taken, with them between: in pieces, in order, until fn is
+ * not 0, which is then returned. *ret_count says how many there are in all.
+ */
+typedef int (*model_stored_fn)(void *ctx, const struct trace_event *events, size_t count);
+TM_MUST_CHECK int model_weave_unseen(struct model *m, const struct trace_event *events,
+				     size_t count, model_stored_fn fn, void *ctx,
+				     uint64_t *ret_count);
 /* Frees of blocks that were never seen, so far. */
 uint64_t model_freed_older(const struct model *m);
 /* The ordinal of the next event. */
