@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/agent_path.h"
@@ -241,7 +240,6 @@ static int wake(struct request *request)
 	request->record.run.ctx = request;
 	request->record.run.naming =
 		request->record.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
-	tm_map_large_blocks(TM_LARGE_FOR_WEEKS);
 	if (collector_wake(&request->record.run, &result, &err))
 		return fail(request, &err);
 	run_lines_end(&result, request->record.quiet);
@@ -259,7 +257,6 @@ static int record(struct request *request, struct inject *inject)
 	request->record.run.ctx = request;
 	request->record.run.naming =
 		request->record.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
-	tm_map_large_blocks(TM_LARGE_FOR_WEEKS);
 	int error = collector_attach(&request->record.run, inject, &result, &err);
 	const struct inject_facts *facts = inject_facts(inject);
 	if (error)

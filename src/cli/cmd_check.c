@@ -260,7 +260,6 @@ static int record(const struct request *request, struct run *run, struct tm_erro
 		.output = request->output ? request->output : output,
 		.force = true,
 	};
-	tm_map_large_blocks(TM_LARGE_FOR_WEEKS);
 	int code = collector_run(&how, &result, err);
 	if (code)
 		return code;

@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/run_lines.h"
 #include "cli/run_options.h"
@@ -84,7 +83,6 @@ int cmd_collect(int argc, char **argv)
 		return USAGE;
 	run->started = on_start;
 	run->ctx = &follower;
-	tm_map_large_blocks(TM_LARGE_FOR_WEEKS);
 	int error = collector_follow(run, &result, &err);
 	if (error) {
 		fprintf(stderr, "tidemark: not recorded: %s\n", err.text);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "cli/agent_path.h"
 #include "cli/background.h"
 #include "cli/commands.h"
@@ -53,7 +52,6 @@ static int record(struct running *running)
 	request->run.running = on_running;
 	request->run.ctx = running;
 	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
-	tm_map_large_blocks(TM_LARGE_FOR_WEEKS);
 	int error = collector_run(&request->run, &result, &err);
 	if (error)
 		return complain(running, &err, result.exit_status);

@@ -79,6 +79,7 @@ static void *run(void *arg)
 int recording_new(const struct recording_options *options, struct recording **ret_recording,
 		  struct tm_error *err)
 {
+	tm_map_large_blocks(TM_LARGE_FOR_WEEKS);
 	struct recording *recording = tm_alloc(sizeof *recording);
 	char *path = tm_strdup(options->path);
 	if (!recording || !path) {

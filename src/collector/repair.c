@@ -189,19 +189,18 @@ static struct slot *state_of(struct repair *repair, const struct model *model, u
 	return slot;
 }
 
-/* What its address must be like before it. */
-static enum state state_before(const struct trace_event *event)
+/* Its address is as it must be before a begin or an end. */
+static bool fits(struct repair *repair, const struct model *model, const struct trace_event *event)
 {
-	return begins(event) ? DEAD : LIVE;
+	return state_of(repair, model, event->address)->now == (begins(event) ? DEAD : LIVE);
 }
 
 static bool is_possible(struct repair *repair, const struct model *model,
 			const struct trace_event *event)
 {
-	if (begins(event))
-		return state_of(repair, model, event->address)->now == DEAD;
-	return !ends(event) || may_be_none(repair, event) ||
-	       state_of(repair, model, event->address)->now == LIVE;
+	if (!begins(event) && (!ends(event) || may_be_none(repair, event)))
+		return true;
+	return fits(repair, model, event);
 }
 
 static void emit(struct repair *repair, const struct model *model, const struct trace_event *events,
@@ -225,8 +224,7 @@ static void resume(struct repair *repair, const struct model *model,
 	struct waiting *waiting = &repair->waiting[which];
 	while (waiting->first != NONE) {
 		const struct trace_event *event = &events[waiting->first];
-		bool possible = waiting->gave_way ? state_of(repair, model, event->address)->now ==
-							    state_before(event)
+		bool possible = waiting->gave_way ? fits(repair, model, event)
 						  : is_possible(repair, model, event);
 		if (!by_force && !possible)
 			return;

@@ -138,10 +138,10 @@ bool section_has_moment(struct section *section, enum trace_moment_kind kind);
 /* That of the piece before, or a new one if that is NULL. NULL without memory. */
 struct mode_lock *mode_lock_share(struct mode_lock *lock);
 struct mode_lock *mode_lock_free(struct mode_lock *lock);
-/* It begins with blocks that were sampled by a larger interval than `now`: says so. */
 /* The interval as the section begins (0: all is recorded); and whether a note of it waits already.
  */
 uint64_t section_begin_mode(struct section *section, bool *ret_told);
+/* It begins with blocks that were sampled by a larger interval than `now`: says so. */
 void section_tell_begin(struct section *section, uint64_t now);
 /* After each pass: the filter is filled when its time has come. */
 void section_fill_filter(struct section *section);
