@@ -39,9 +39,10 @@ void pair_cut(struct side *side)
 void pair_run(struct pair *pair, uint64_t events)
 {
 	struct trace_event batch[128], known;
+	size_t least = pair->batch_events ? pair->batch_events : 100;
 	for (uint64_t end = pair->events + events; pair->events < end;) {
 		size_t count = 0;
-		while (count < 100) {
+		while (count < least) {
 			size_t made = ref_make(&pair->source, pair->ref, &batch[count]);
 			for (size_t i = 0; i < made; i++, count++) {
 				ref_apply(pair->ref, &batch[count], &known);

@@ -28,6 +28,7 @@ struct pair {
 	struct ref_source source;
 	uint64_t events, births;
 	uint32_t slices;
+	uint32_t batch_events;        /* at least; 0: 100 */
 	uint32_t slice_every;         /* a slice ends after one in so many batches; 0: 4 */
 	struct model_totals *history; /* NULL, or room for what is true after each batch */
 	size_t history_count;

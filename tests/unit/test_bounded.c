@@ -7,7 +7,7 @@
 #include "harness/tap.h"
 #include "written_trace.h"
 
-enum { SEEDS = 12, EVENTS = 12000 };
+enum { SEEDS = 12, EVENTS = 12000, SLICES = 5000 };
 
 static void with_bounds(const struct trace_writer_options *bounds)
 {
@@ -35,6 +35,29 @@ static void by_time(void)
 static void by_size(void)
 {
 	with_bounds(&(struct trace_writer_options){.addresses = true, .retain_bytes = 200000});
+}
+
+/* By age alone: old slices are merged, too, when there are more than are kept in any case. */
+static void by_time_for_long(void)
+{
+	const struct trace_writer_options bounds = {.addresses = true, .retain_ns = 50000000000};
+	struct pair pair;
+	pair_start(&pair, 5, &bounds);
+	pair.batch_events = 2;
+	pair.slice_every = 1;
+	while (pair.slices < SLICES)
+		pair_run(&pair, 2);
+	pair_finish(&pair.whole);
+	pair_finish(&pair.bounded);
+	pair_compare(&pair);
+	size_t kept = trace_reader_slice_count(pair.bounded.reader);
+	tap_note("%zu of %zu slices, %d of %d bytes", kept,
+		 trace_reader_slice_count(pair.whole.reader), (int)written_bytes(pair.bounded.path),
+		 (int)written_bytes(pair.whole.path));
+	CHECK(kept <= 4096 + 64);
+	CHECK(kept > 2048);
+	written_is_sound(pair.bounded.reader);
+	pair_done(&pair);
 }
 
 /* ---- a file without its end ---- */
@@ -74,6 +97,7 @@ static void unfinished(void)
 static const struct tap_case cases[] = {
 	{.name = "figures of a trace whose old events were folded by age", .run = by_time},
 	{.name = "figures of a trace whose old events were folded to fit a size", .run = by_size},
+	{.name = "figures where slices are merged by age alone", .run = by_time_for_long},
 	{.name = "a folded trace whose writer was killed", .run = unfinished},
 };
 
