@@ -23,13 +23,13 @@ static const struct view_missing_row *choose(const struct view_missing *missing,
 	*ret_names = true;
 	for (size_t i = 0; i < missing->count; i++) {
 		const struct view_missing_row *row = &missing->rows[i];
+		if (row->cure != VIEW_CURE_MAP &&
+		    is_share(row->unnamed_bytes, missing->bytes, NAMES_PER_CENT))
+			return row;
 		if (row->cure != VIEW_CURE_PACKAGE && row->module[0] == '/' && !lines &&
 		    is_share(row->unlined_bytes, missing->bytes, LINES_PER_CENT))
 			lines = row;
 	}
-	if (missing->count &&
-	    is_share(missing->rows[0].unnamed_bytes, missing->bytes, NAMES_PER_CENT))
-		return missing->rows;
 	*ret_names = false;
 	return lines;
 }

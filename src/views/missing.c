@@ -13,6 +13,7 @@
 struct mark {
 	size_t unnamed, unlined; /* the stack that was noted last, from 1 */
 	bool rust;
+	bool mapped; /* a frame of it has a name by a map that the program wrote */
 };
 
 struct counting {
@@ -113,6 +114,7 @@ static int count_frame(struct counting *counting, const struct view_frame *frame
 	struct view_missing_row *row = &counting->missing->rows[id];
 	struct mark *mark = &counting->marks[id];
 	mark->rust |= is_rust(frame);
+	mark->mapped |= frame->source == TRACE_SYM_JIT;
 	row->unnamed += first && unnamed;
 	row->unlined += first && unlined;
 	if (unnamed && mark->unnamed != stack) {
@@ -170,12 +172,15 @@ static bool has_module(const struct view_input *input, const char *name, const c
 	return false;
 }
 
-static enum view_cure choose_cure(const struct view_input *input, const char *module, bool rust)
+static enum view_cure choose_cure(const struct view_input *input, const char *module,
+				  struct mark mark)
 {
 	static const char *const system[] = {"/usr/lib",   "/lib",   "/usr/bin/",    "/bin/",
 					     "/usr/sbin/", "/sbin/", "/usr/libexec/"};
 	size_t bytes = strlen(module);
 	if (*module == '[') {
+		if (mark.mapped)
+			return VIEW_CURE_MAP;
 		if (has_module(input, "node", "libnode.so"))
 			return VIEW_CURE_NODE;
 		return has_module(input, "java", "libjvm.so") ? VIEW_CURE_JAVA : VIEW_CURE_JIT;
@@ -185,7 +190,7 @@ static enum view_cure choose_cure(const struct view_input *input, const char *mo
 	for (size_t i = 0; i < sizeof system / sizeof system[0]; i++)
 		if (begins(module, system[i]))
 			return VIEW_CURE_PACKAGE;
-	return rust ? VIEW_CURE_RUST : VIEW_CURE_BUILD;
+	return mark.rust ? VIEW_CURE_RUST : VIEW_CURE_BUILD;
 }
 
 const char *view_cure_text(enum view_cure cure)
@@ -200,6 +205,9 @@ const char *view_cure_text(enum view_cure cure)
 		       "-XX:+DumpPerfMapAtExit";
 	case VIEW_CURE_JIT:
 		return "have the program write /tmp/perf-PID.map or a jitdump";
+	case VIEW_CURE_MAP:
+		return "record it once more: the map that the program wrote does not name this "
+		       "part of its code";
 	case VIEW_CURE_ADDON:
 		return "build the addon with symbols: npm rebuild --debug";
 	case VIEW_CURE_PACKAGE:
@@ -222,7 +230,7 @@ static void finish_rows(struct counting *counting, const struct view_input *inpu
 		struct view_missing_row row = missing->rows[i];
 		if (!counting->marks || (!row.unnamed && !row.unlined))
 			continue;
-		row.cure = choose_cure(input, row.module, counting->marks[i].rust);
+		row.cure = choose_cure(input, row.module, counting->marks[i]);
 		for (size_t k = 1; k < input->module_count; k++)
 			if (input->modules[k].path && !strcmp(input->modules[k].path, row.module)) {
 				row.build_id = input->modules[k].build_id;

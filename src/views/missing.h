@@ -9,6 +9,7 @@ enum view_cure {
 	VIEW_CURE_NODE,    /* JavaScript without a map */
 	VIEW_CURE_JAVA,    /* the same of a Java machine */
 	VIEW_CURE_JIT,     /* code that a program made itself */
+	VIEW_CURE_MAP,     /* the same, where its map names other code */
 	VIEW_CURE_ADDON,   /* a native addon of node */
 	VIEW_CURE_PACKAGE, /* of the distribution: debug symbols are a package */
 	VIEW_CURE_RUST,

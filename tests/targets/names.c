@@ -8,9 +8,11 @@
  *   exec PROGRAM ... allocates, then becomes another program
  *   jit MAP [DUMP]   code made at run time calls malloc; a map, and a jitdump, tell its name.
  *                    MAP "-": /tmp/perf-PID.map, PID as this process sees it
+ *   part MAP         the same, and code that the map does not name
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +84,8 @@ static void turns(const char *first, const char *second)
 static const uint8_t thunk[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8,
 				0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
 
+enum { UNNAMED_OFFSET = 1024 };
+
 static void write_map(const char *path, uintptr_t code)
 {
 	char own[64];
@@ -137,20 +141,24 @@ static void write_dump(const char *path, uint64_t code)
 	fclose(file);
 }
 
-static void jit(const char *map, const char *dump)
+typedef void *(*call_fn)(void *(*)(size_t), size_t);
+
+static void jit(const char *map, const char *dump, bool part)
 {
 	uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (code == MAP_FAILED)
 		fail("mmap");
 	memcpy(code, thunk, sizeof thunk);
+	memcpy(code + UNNAMED_OFFSET, thunk, sizeof thunk);
 	if (strcmp(map, "none") != 0)
 		write_map(map, (uintptr_t)code);
 	if (dump)
 		write_dump(dump, (uintptr_t)code);
-	void *(*call)(void *(*)(size_t), size_t) = (void *(*)(void *(*)(size_t), size_t))code;
 	char line[16];
-	kept = call(malloc, 12345);
+	kept = ((call_fn)code)(malloc, 12345);
+	if (part)
+		kept = ((call_fn)(code + UNNAMED_OFFSET))(malloc, 54321);
 	dprintf(1, "ready\n");
 	if (read(0, line, sizeof line) < 0)
 		fail("read");
@@ -164,7 +172,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "turns") && argc > 3)
 		turns(argv[2], argv[3]);
 	else if (!strcmp(mode, "jit") && argc > 2)
-		jit(argv[2], argc > 3 ? argv[3] : NULL);
+		jit(argv[2], argc > 3 ? argv[3] : NULL, false);
+	else if (!strcmp(mode, "part") && argc > 2)
+		jit(argv[2], NULL, true);
 	else if (!strcmp(mode, "exec") && argc > 2) {
 		before_exec_make(777);
 		execv(argv[2], argv + 2);
