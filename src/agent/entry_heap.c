@@ -20,6 +20,8 @@ static inline size_t product(size_t a, size_t b)
  * failures are always recorded.
  */
 #define SHORT __attribute__((section(".text.hot.short")))
+/* Of malloc and free: as few lines of the cache as can be. */
+#define SHORT_LINES SHORT __attribute__((aligned(64)))
 
 /* Counts a block that is not recorded; *ret_lane is to know of the call, if not NULL. */
 static inline bool lane_skips(size_t bytes, struct lane **ret_lane)
@@ -67,7 +69,7 @@ HOOKED SHORT static void *sampled_malloc(size_t bytes)
 	return likely(block) ? block : hooked_malloc(bytes);
 }
 
-EXPORT SHORT void *malloc(size_t bytes)
+EXPORT SHORT_LINES void *malloc(size_t bytes)
 {
 	uint32_t state = sample_state();
 	/* First, but not likely: else all ways would save a register for this one. */
@@ -113,7 +115,7 @@ HOOKED static void nested_free(void *block)
 	lane->real_sp = 0;
 }
 
-EXPORT SHORT void free(void *block)
+EXPORT SHORT_LINES void free(void *block)
 {
 	uint32_t state = sample_state();
 	if (likely(state == AGENT_SAMPLED) && sample_passes(block))
