@@ -162,10 +162,11 @@ void run_lines_end(const struct collector_result *result, bool quiet)
 		run_names_put(&text, trace->path);
 	if (result->pieces_deleted)
 		text_print(&text,
-			   "tidemark: note: %s older file%s of this recording deleted "
+			   "tidemark: note: %s older file%s of this recording %s deleted "
 			   "(--keep)\n",
 			   units_grouped(result->pieces_deleted).text,
-			   result->pieces_deleted == 1 ? " was" : "s were");
+			   result->pieces_deleted == 1 ? "" : "s",
+			   result->pieces_deleted == 1 ? "was" : "were");
 	if (trace && !quiet) {
 		put_figures(&text, trace);
 		put_file(&text, trace, result->trace_count);
