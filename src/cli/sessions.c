@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "inject/proc.h"
 
 struct gathering {
 	struct sessions *sessions;
@@ -27,8 +28,10 @@ static void add_row(void *ctx, const struct control_process *process)
 	row->peer = gathering->peer;
 	row->process = *process;
 	/* In its own namespace it may have another number. */
-	if (sessions->peers[gathering->peer].pid)
-		row->process.tool_pid = sessions->peers[gathering->peer].pid;
+	pid_t tool_pid = sessions->peers[gathering->peer].pid;
+	row->is_near = process->tool_pid == tool_pid;
+	if (tool_pid)
+		row->process.tool_pid = tool_pid;
 }
 
 int sessions_find(struct sessions *ret, struct tm_error *err)
@@ -89,7 +92,9 @@ bool sessions_fits(const struct session_row *row, const char *word)
 	    (number == row->process.pid || number == row->process.tool_pid))
 		return true;
 	return !strcmp(sessions_program_name(row->process.program), word) ||
-	       !strcmp(row->process.program, word);
+	       !strcmp(row->process.program, word) ||
+	       /* By a link to the program: redis-server, busybox. */
+	       (row->is_near && proc_is_named(row->process.pid, word));
 }
 
 int sessions_choose(const struct sessions *sessions, const char *word, struct sessions_choice *ret,

@@ -11,6 +11,7 @@
 struct session_row {
 	size_t peer; /* which session */
 	struct control_process process;
+	bool is_near; /* process.pid is its number here, too */
 };
 
 struct sessions {

@@ -338,7 +338,7 @@ uint64_t proc_auxv_find(const uint64_t *words, size_t count, uint64_t type)
 	return 0;
 }
 
-static bool is_named(pid_t pid, const char *name)
+bool proc_is_named(pid_t pid, const char *name)
 {
 	char link[64], path[4096];
 	struct proc_status status;
@@ -359,7 +359,7 @@ int proc_named(const char *name, pid_t **ret_pids, size_t *ret_count)
 	size_t count = 0, kept = 0;
 	int error = list_numbers("/proc", &all, &count);
 	for (size_t i = 0; !error && i < count; i++)
-		if (all[i] != getpid() && is_named(all[i], name))
+		if (all[i] != getpid() && proc_is_named(all[i], name))
 			all[kept++] = all[i];
 	if (!error) {
 		*ret_pids = all;

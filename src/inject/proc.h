@@ -68,5 +68,7 @@ uint64_t proc_auxv_find(const uint64_t *words, size_t count, uint64_t type);
 /* A file in /proc of a live thread of the process. */
 void proc_path(char *ret, size_t room, pid_t pid, pid_t tid, const char *name);
 
-/* Processes whose name, or the last part of whose program's path, is `name`. As proc_threads(). */
+/* Its name, or the last part of its program's path, is `name`. */
+bool proc_is_named(pid_t pid, const char *name);
+/* Processes that are. As proc_threads(). */
 TM_MUST_CHECK int proc_named(const char *name, pid_t **ret_pids, size_t *ret_count);

@@ -248,6 +248,17 @@ def wrong(t):
         first.end()
 
 
+@case("control/link", "a program that was started by another name than its file's is not found")
+def link(t):
+    name = f"by{os.getpid()}"
+    (t.folder / name).symlink_to(t.target("obey"))
+    program, pid = recorded(t, target=t.folder / name)
+    with program:
+        rows = json.loads(t.tool("ctl", name, "status", "--json").out)
+        t.equal("pids", [row["pid"] for row in rows], [pid])
+        program.end()
+
+
 @case("control/other_user", "somebody else's recording is not ours to steer")
 def other_user(t):
     t.need_root()
