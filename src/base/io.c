@@ -9,6 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+uint64_t io_held_bytes(const struct stat *status)
+{
+	uint64_t size = (uint64_t)status->st_size, held = (uint64_t)status->st_blocks * 512;
+	return held && held < size ? held : size;
+}
+
 /* Decide after a failed call: 0 to try again, or the -errno to give up with. */
 static int after_failure(int fd, short events)
 {

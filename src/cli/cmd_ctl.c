@@ -80,11 +80,12 @@ static bool take_verb(struct request *request, const char *word)
 			request->verb = i;
 			return true;
 		}
-	fprintf(stderr, "tidemark ctl: there is no verb '%s'", word);
-	for (size_t i = 0; i < VERB_COUNT; i++)
+	const char *near = NULL;
+	for (size_t i = 0; i < VERB_COUNT && !near; i++)
 		if (args_is_near(word, verbs[i].name))
-			fprintf(stderr, "; did you mean '%s'?", verbs[i].name);
-	fputs(" Type 'tidemark help ctl'.\n", stderr);
+			near = verbs[i].name;
+	fprintf(stderr, "tidemark ctl: there is no verb '%s'%s%s%s Type 'tidemark help ctl'.\n",
+		word, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ".");
 	return false;
 }
 

@@ -78,6 +78,14 @@ struct units_text put_sure(const struct report *report, const struct out *out,
 	return text;
 }
 
+struct put_estimate put_count(const struct report *report, uint64_t count)
+{
+	struct put_estimate text;
+	snprintf(text.text, sizeof text.text, "%s%s", report->input.sample_bytes ? "about " : "",
+		 units_grouped(count).text);
+	return text;
+}
+
 struct put_estimate put_estimate(const struct report *report, const struct out *out, uint64_t bytes,
 				 uint64_t blocks)
 {

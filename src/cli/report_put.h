@@ -14,10 +14,12 @@ struct units_text put_figure(const struct out *out, const struct view_figures *f
 /* The same; bytes of sampled blocks with how sure they are: "1.20 GB ± 3 %". */
 struct units_text put_sure(const struct report *report, const struct out *out,
 			   const struct view_figures *figures, enum view_figure figure);
-/* "1.20 GB"; of sampled blocks "about 1.20 GB ± 3 %". */
 struct put_estimate {
 	char text[64];
 };
+/* "1,200"; of sampled blocks "about 1,200". */
+struct put_estimate put_count(const struct report *report, uint64_t count);
+/* "1.20 GB"; of sampled blocks "about 1.20 GB ± 3 %". */
 struct put_estimate put_estimate(const struct report *report, const struct out *out, uint64_t bytes,
 				 uint64_t blocks);
 /* " ± 3 %" of sampled blocks, else "". */

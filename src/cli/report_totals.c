@@ -155,7 +155,7 @@ static void put_run(const struct report *report, struct out *out)
 }
 
 struct amount {
-	char text[96];
+	char text[128];
 };
 
 /* "2.45 MB in 785 blocks, 3.12 kB on average"; of one block that is its size. */
@@ -169,7 +169,7 @@ static struct amount amount(const struct report *report, const struct out *out, 
 	}
 	int used = snprintf(text.text, sizeof text.text, "%s in %s block%s",
 			    put_estimate(report, out, bytes, blocks).text,
-			    units_grouped(blocks).text, put_plural(blocks));
+			    put_count(report, blocks).text, put_plural(blocks));
 	const struct view_figures pair = {
 		.of = {[VIEW_ALLOCATIONS] = blocks, [VIEW_ALLOCATED_BYTES] = bytes}};
 	if (blocks > 1)
@@ -194,7 +194,7 @@ static void put_allocations(const struct report *report, struct out *out,
 	if (put_unknown(report, out, "allocations", TRACE_UNKNOWN_ALLOCATIONS))
 		return;
 	put_line(out, "allocations", "%s of %s in all, %s on average",
-		 units_grouped(f->of[VIEW_ALLOCATIONS]).text,
+		 put_count(report, f->of[VIEW_ALLOCATIONS]).text,
 		 put_estimate(report, out, f->of[VIEW_ALLOCATED_BYTES], f->of[VIEW_ALLOCATIONS])
 			 .text,
 		 out_bytes(out, view_average(f, VIEW_ALLOCATIONS)).text);
@@ -204,7 +204,7 @@ static void put_allocations(const struct report *report, struct out *out,
 			 percent(f->of[VIEW_TEMPORARY], f->of[VIEW_ALLOCATIONS]));
 	if (!put_unknown(report, out, "frees", TRACE_UNKNOWN_FREES))
 		put_line(
-			out, "frees", "%s of %s", units_grouped(f->of[VIEW_FREES]).text,
+			out, "frees", "%s of %s", put_count(report, f->of[VIEW_FREES]).text,
 			put_estimate(report, out, f->of[VIEW_FREED_BYTES], f->of[VIEW_FREES]).text);
 	if (f->of[VIEW_FAILED])
 		put_line(out, "failed", "%s allocations got no memory",

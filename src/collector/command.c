@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
+#include "base/units.h"
 #include "collector/procfs.h"
 #include "collector/rate.h"
 
@@ -46,9 +48,7 @@ static void put_file(struct control_process *ret, const char *path)
 	struct stat facts;
 	put_tail(ret->file, sizeof ret->file, realpath(path, whole) ? whole : path);
 	if (stat(path, &facts) == 0)
-		ret->file_bytes = (uint64_t)facts.st_blocks * 512 < (uint64_t)facts.st_size
-					  ? (uint64_t)facts.st_blocks * 512
-					  : (uint64_t)facts.st_size;
+		ret->file_bytes = io_held_bytes(&facts);
 }
 
 static void put_cost(struct control_process *ret)
@@ -185,7 +185,7 @@ static int sample(struct section *section, const char *text, struct tm_error *er
 	if (section_sample_bytes(section) == bytes)
 		return tm_fail(err, 0, "it was so already");
 	section_set_sampling(section, log2, "");
-	return bytes ? tm_fail(err, 0, "samples a block every %s", text)
+	return bytes ? tm_fail(err, 0, "samples a block every %s bytes", units_grouped(bytes).text)
 		     : tm_fail(err, 0, "records every block");
 }
 

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "base/io.h"
 #include "base/memory.h"
 #include "server/pieces.h"
 
@@ -108,7 +109,7 @@ static int add(struct catalog *catalog, const char *path, const struct stat *sta
 			return -ENOMEM;
 		catalog->entries[catalog->count++] = entry;
 	}
-	entry->bytes = (uint64_t)status->st_size;
+	entry->bytes = io_held_bytes(status);
 	entry->changed_ns = time_ns(status->st_mtim);
 	entry->is_there = true;
 	return 0;
@@ -265,7 +266,7 @@ static void look_again(struct catalog *catalog)
 		struct stat status;
 		entry->is_there = !stat(entry->path, &status) && S_ISREG(status.st_mode);
 		if (entry->is_there) {
-			entry->bytes = (uint64_t)status.st_size;
+			entry->bytes = io_held_bytes(&status);
 			entry->changed_ns = time_ns(status.st_mtim);
 		}
 	}

@@ -12,6 +12,9 @@
 
 enum { TRACES_MAX = 16, SITES_DEFAULT = 10, SITES_MAX = 1000 };
 
+/* What must be known for some of the families. */
+enum { NEEDS_SAMPLE = 1, NEEDS_LOST = 2, NEEDS_TEMPORARY = 4 };
+
 /* What is said of one trace; the facts are entered and locked one after the other. */
 struct told {
 	struct text labels; /* trace="...",program="...",pid="..." */
@@ -21,7 +24,8 @@ struct told {
 	struct server_recording said; /* by its recorder, or its end */
 	uint64_t file_bytes;
 	uint64_t live_error; /* standard error of live_bytes, where blocks are sampled */
-	bool complete, sampled, knows_lost;
+	unsigned known;      /* NEEDS_... */
+	bool complete;
 	struct text sites; /* whole lines of tidemark_site_live_bytes */
 };
 
@@ -87,7 +91,7 @@ static void tell_sample(struct told *told, const struct shown_facts *facts)
 	size_t count = 0;
 	if (!trace_reader_samples(facts->reader, &samples, &count, NULL) && count) {
 		told->sample = samples[count - 1];
-		told->sampled = true;
+		told->known |= NEEDS_SAMPLE;
 	}
 }
 
@@ -108,6 +112,8 @@ static bool tell(struct told *told, struct catalog *catalog, const char *id, siz
 	told->totals = facts->totals;
 	told->end = *facts->input.end;
 	told->complete = facts->complete;
+	if (!(meta->unknown & TRACE_UNKNOWN_TEMPORARY))
+		told->known |= NEEDS_TEMPORARY;
 	told->live_error = (uint64_t)view_error_bytes(&facts->input, facts->totals.live_bytes,
 						      facts->totals.live_blocks);
 	told->file_bytes = trace_reader_file_bytes(facts->reader);
@@ -154,11 +160,11 @@ static void tell_lost(struct told *told, const struct followed *followed, const 
 {
 	told->said = (struct server_recording){.lost_events = told->end.lost_events,
 					       .waited_ns = told->end.waited_ns};
-	told->knows_lost = told->complete;
+	told->known |= told->complete ? NEEDS_LOST : 0;
 	for (size_t i = 0; i < followed->count && !told->complete; i++)
 		if (!strcmp(followed->ids[i], id)) {
 			told->said = followed->said[i];
-			told->knows_lost = true;
+			told->known |= NEEDS_LOST;
 		}
 }
 
@@ -188,7 +194,7 @@ static size_t tell_all(const struct metrics *metrics, struct told *told, size_t 
 struct family {
 	const char *name, *type, *help;
 	uint64_t (*value)(const struct told *told);
-	bool needs_sample, needs_lost;
+	unsigned needs;
 };
 
 #define FROM(what, expression)                        \
@@ -224,39 +230,40 @@ static uint64_t is_recording(const struct told *told)
 }
 
 static const struct family families[] = {
-	{"recording", "gauge", "1 while the program is being recorded.", is_recording, 0, 0},
-	{"live_bytes", "gauge", "Bytes allocated and not freed.", live_bytes, 0, 0},
+	{"recording", "gauge", "1 while the program is being recorded.", is_recording, 0},
+	{"live_bytes", "gauge", "Bytes allocated and not freed.", live_bytes, 0},
 	{"live_bytes_error", "gauge", "Standard error of live_bytes; 0 where it is exact.",
-	 live_error, 0, 0},
-	{"live_blocks", "gauge", "Blocks allocated and not freed.", live_blocks, 0, 0},
-	{"peak_bytes", "gauge", "The most that live_bytes was so far.", peak_bytes, 0, 0},
+	 live_error, 0},
+	{"live_blocks", "gauge", "Blocks allocated and not freed.", live_blocks, 0},
+	{"peak_bytes", "gauge", "The most that live_bytes was so far.", peak_bytes, 0},
 	{"mapped_bytes", "gauge", "Anonymous memory that the program mapped itself.", mapped_bytes,
-	 0, 0},
-	{"allocations_total", "counter", "Allocations.", allocations, 0, 0},
-	{"allocated_bytes_total", "counter", "Bytes of all allocations.", allocated_bytes, 0, 0},
-	{"frees_total", "counter", "Frees.", frees, 0, 0},
+	 0},
+	{"allocations_total", "counter", "Allocations.", allocations, 0},
+	{"allocated_bytes_total", "counter", "Bytes of all allocations.", allocated_bytes, 0},
+	{"frees_total", "counter", "Frees.", frees, 0},
 	{"temporary_allocations_total", "counter",
-	 "Blocks freed by the next thing their thread did.", temporary, 0, 0},
-	{"rss_bytes", "gauge", "Resident memory of the program.", rss_bytes, true, 0},
+	 "Blocks freed by the next thing their thread did.", temporary, NEEDS_TEMPORARY},
+	{"rss_bytes", "gauge", "Resident memory of the program.", rss_bytes, NEEDS_SAMPLE},
 	{"cgroup_bytes", "gauge", "Memory of the program's cgroup; 0 if not known.", cgroup_bytes,
-	 true, 0},
+	 NEEDS_SAMPLE},
 	{"agent_bytes", "gauge", "Resident memory of the agent in the program, about.", agent_bytes,
-	 true, 0},
+	 NEEDS_SAMPLE},
 	{"lost_events_total", "counter",
-	 "Events lost; known from the process that records, or at the end.", lost_events, 0, true},
+	 "Events lost; known from the process that records, or at the end.", lost_events,
+	 NEEDS_LOST},
 	{"waited_milliseconds_total", "counter", "How long threads of the program waited for it.",
-	 waited_ms, 0, true},
-	{"file_bytes", "gauge", "Size of the trace.", file_bytes, 0, 0},
+	 waited_ms, NEEDS_LOST},
+	{"file_bytes", "gauge", "Size of the trace.", file_bytes, 0},
 	{"file_bytes_per_hour", "gauge", "Growth of the trace, on average; 0 when it has ended.",
-	 bytes_per_hour, 0, true},
+	 bytes_per_hour, NEEDS_LOST},
 	{"full_in_seconds", "gauge", "Until disk or limit are full; 0 not known, or never.",
-	 full_in_seconds, 0, true},
+	 full_in_seconds, NEEDS_LOST},
 	{"disk_free_bytes", "gauge", "Free space where the trace is; 0 when it has ended.",
-	 disk_free_bytes, 0, true},
+	 disk_free_bytes, NEEDS_LOST},
 	{"folded_events", "gauge", "Events that are in the figures only (--retain).", folded_events,
-	 0, 0},
+	 0},
 	{"culled_events", "gauge", "Events that are in the figures only (--cull).", culled_events,
-	 0, 0},
+	 0},
 };
 
 static void put_head(struct text *out, const char *name, const char *type, const char *help)
@@ -269,8 +276,7 @@ static void put_family(struct text *out, const struct family *family, const stru
 {
 	put_head(out, family->name, family->type, family->help);
 	for (size_t i = 0; i < count; i++) {
-		if ((family->needs_sample && !told[i].sampled) ||
-		    (family->needs_lost && !told[i].knows_lost))
+		if (family->needs & ~told[i].known)
 			continue;
 		text_print(out, "tidemark_%s{%s} %" PRIu64 "\n", family->name,
 			   text_string(&told[i].labels), family->value(&told[i]));

@@ -128,7 +128,7 @@ uint64_t trace_reader_bytes_read(const struct trace_reader *r)
 
 uint64_t trace_reader_file_bytes(const struct trace_reader *r)
 {
-	return r->source.file_bytes;
+	return r->source.held_bytes;
 }
 
 bool trace_reader_usage(const struct trace_reader *r, size_t index, struct trace_usage *ret)

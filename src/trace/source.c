@@ -28,6 +28,7 @@ static int open_file(struct source *s, struct tm_error *err)
 	if (!S_ISREG(status.st_mode))
 		return tm_fail(err, -EINVAL, "'%s' is not a file", s->path);
 	s->file_bytes = (uint64_t)status.st_size;
+	s->held_bytes = io_held_bytes(&status);
 	struct format_file_header header;
 	if (s->file_bytes < sizeof header)
 		return tm_fail(err, -EBADMSG, "'%s' is too short for a Tidemark trace", s->path);
@@ -98,6 +99,7 @@ bool source_has_moved(struct source *s)
 		return false;
 	s->journal_offset = header.journal_offset;
 	s->file_bytes = (uint64_t)status.st_size;
+	s->held_bytes = io_held_bytes(&status);
 	s->warning[0] = '\0';
 	s->warnings = 0;
 	s->warnings_cut = false;

@@ -16,7 +16,7 @@
 struct source {
 	int fd;
 	char *path;
-	uint64_t file_bytes, file_id, journal_offset;
+	uint64_t file_bytes, held_bytes, file_id, journal_offset;
 	bool reuse; /* blocks lie in any order: their sequence counts */
 	/* The journal as it was when the file was opened: its place may be used again soon. */
 	uint8_t *journal;

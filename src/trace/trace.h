@@ -124,6 +124,7 @@ bool trace_reader_indexed(const struct trace_reader *r);
 /* What was damaged or missing so far, or NULL. It grows as more is read. */
 const char *trace_reader_warning(const struct trace_reader *r);
 uint64_t trace_reader_bytes_read(const struct trace_reader *r);
+/* What the file takes: while it is written there is a hole in it, which does not count. */
 uint64_t trace_reader_file_bytes(const struct trace_reader *r);
 
 /* How much of the file each kind of block takes, all sections. */

@@ -167,7 +167,7 @@ static int check_blocks(struct walk *w)
 {
 	const struct scan *scan = &w->r->scan;
 	struct format_index_entry *entries = by_place(scan);
-	uint64_t all = trace_reader_file_bytes(w->r);
+	uint64_t all = w->r->source.file_bytes;
 	int rc = entries ? 0 : tm_fail(w->err, -ENOMEM, "There is no memory to check the trace");
 	for (size_t i = 0; i < scan->count && rc == 0; i++) {
 		rc = check_entry(w, &entries[i]);

@@ -76,6 +76,20 @@ def trace(t):
     t.expect(len(found["tidemark_site_live_bytes"]) <= 10, "more than ten sites")
 
 
+@case("metrics/sampled", "Prometheus gets figures that nobody knows where blocks are sampled")
+def sampled(t):
+    t.record(["page"], ["--sample", "1K"])
+    report = t.report()
+    with Server(t, t.trace) as server:
+        found = parse(t, server.request("/metrics")[2].decode())
+    t.equal("allocations", value(found, "allocations_total"), report["allocations"])
+    t.expect(value(found, "live_bytes_error") > 0, "estimates without their error")
+    t.expect("tidemark_temporary_allocations_total" not in found, "temporary blocks of a sample")
+    shown = t.tool("report", t.trace).out
+    line = next(line for line in shown.splitlines() if line.startswith("allocations "))
+    t.expect(line.split()[1] == "about", line)
+
+
 def steady(t):
     return [t.tidemark, "run", "-o", t.trace, "--metrics", "127.0.0.1:0", "--",
             t.target("steady"), "1"]
@@ -111,6 +125,9 @@ def run(t):
         t.equal("lost_events_total", value(found, "lost_events_total"), 0)
         t.expect(value(found, "recorder_cpu_seconds_total") >= 0, "no CPU time of the recorder")
         t.expect(value(found, "recorder_resident_bytes") > 1 << 20, "no memory of the recorder")
+        facts = t.trace.stat()  # with a hole, while it is written
+        t.expect(value(found, "file_bytes") < facts.st_size / 2,
+                 f"{value(found, 'file_bytes')} bytes, of {facts}")
         watch.send(b"x")
         t.equal("status", watch.ended(), 3)
         try:
