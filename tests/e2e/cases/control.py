@@ -254,8 +254,7 @@ def link(t):
     (t.folder / name).symlink_to(t.target("obey"))
     program, pid = recorded(t, target=t.folder / name)
     with program:
-        rows = json.loads(t.tool("ctl", name, "status", "--json").out)
-        t.equal("pids", [row["pid"] for row in rows], [pid])
+        t.equal("pid", json.loads(t.tool("ctl", name, "status", "--json").out)[0]["pid"], pid)
         program.end()
 
 
