@@ -37,6 +37,7 @@ void model_slice_begin(struct model *m, uint32_t slice_id)
 		.slice_id = slice_id,
 		.start_us = m->now_us,
 		.clock_us = m->now_us,
+		.other_us = m->other_us,
 		.first_event = m->events,
 		.first_allocation = model_births(m),
 		.first_bytes = m->allocated_bytes,
@@ -52,8 +53,11 @@ void model_slice_begin(struct model *m, uint32_t slice_id)
 bool model_slice_due(const struct model *m)
 {
 	uint64_t count = m->events - m->slice.first_event;
-	uint64_t now_us = m->now_us > m->other_us ? m->now_us : m->other_us;
-	uint64_t last_us = now_us > m->slice.clock_us ? now_us - m->slice.clock_us : 0;
+	const struct model_open_slice *open = &m->slice;
+	uint64_t other_from = open->other_us > open->clock_us ? open->other_us : open->clock_us;
+	uint64_t last_us = m->now_us > open->clock_us ? m->now_us - open->clock_us : 0;
+	if (m->other_us > other_from && m->other_us - other_from > last_us)
+		last_us = m->other_us - other_from;
 	if (m->cells.count >= m->cells_most && m->slice.slice_id < MODEL_SLICES_BY_CELLS)
 		return true;
 	/* Counters of the open slice have 32 bits. */

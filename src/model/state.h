@@ -34,6 +34,7 @@ struct model_open_slice {
 	bool peak_rose;
 	uint64_t start_us;
 	uint64_t clock_us; /* of its first event: it lasts from there */
+	uint64_t other_us; /* of the last sample before it: events may be far behind those */
 	uint64_t first_event, first_allocation, first_bytes, first_frees, first_freed_bytes;
 	uint64_t first_temporary;
 	uint64_t min_bytes, max_bytes, max_us;

@@ -357,6 +357,29 @@ static void slices_fall_due(void)
 	model_free(m);
 }
 
+/* Where events come late, samples are far ahead of them: no slice for every few events. */
+static void samples_far_ahead(void)
+{
+	struct model *m;
+	struct trace_slice slice;
+	const struct model_options options = {.slice_ns = 1000000};
+	REQUIRE(model_new(&options, &m, NULL) == 0);
+	unsigned slices = 0;
+	for (uint64_t i = 0; i < 100; i++) {
+		if (i % 50 == 0) {
+			struct trace_sample sample = {.time_ns = 9000000000 + i * 100000000};
+			model_apply_sample(m, &sample);
+		}
+		alloc(m, 1000 + i, 0x10 + 16 * i, 1, 1);
+		if (model_slice_due(m)) {
+			REQUIRE(model_slice_take(m, &slice, NULL) == 0);
+			slices++;
+		}
+	}
+	CHECK_EQ_U64(slices, 2);
+	model_free(m);
+}
+
 /* ---- samples ---- */
 
 static void rss_and_its_parts(void)
@@ -562,6 +585,7 @@ static const struct tap_case cases[] = {
 	{.name = "failed calls change nothing else", .run = failed_calls},
 	{.name = "sizes fall into the right buckets", .run = buckets},
 	{.name = "slices end in time", .run = slices_fall_due},
+	{.name = "slices end in time where events come late", .run = samples_far_ahead},
 	{.name = "peak RSS is told with its parts", .run = rss_and_its_parts},
 	{.name = "sums beyond all bounds saturate and say so", .run = sums_saturate},
 	{.name = "a clock that goes back gives no absurd lifetimes", .run = times_never_fall},
