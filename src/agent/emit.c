@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chunks: taking, waiting, giving up. A thread that finds the pool empty wakes
- * the collector and waits on a futex, in steps, looking at two things: is the
- * collector's drain thread alive (robust futex), and does it make progress.
- * Waiting never lasts longer than WIRE_STUCK_NS without progress.
+ * the collector and waits on a futex, in steps, looking at three things: is the
+ * collector's drain thread there (robust futex), does it make progress, and does
+ * the collector run at all. Waiting never lasts longer than WIRE_STUCK_NS where it
+ * stands still, nor than WIRE_SLOW_NS without progress.
  */
 #include "agent/emit.h"
 
@@ -98,12 +99,30 @@ static void count_waiter(struct lane *lane, bool waits)
 	}
 }
 
+/* What the collector did while we waited, and for how long it did not. */
+struct patience {
+	uint64_t progress, alive;
+	uint64_t without_progress, without_life;
+};
+
+static bool is_over(struct patience *p, const struct wire_control *control, uint64_t step)
+{
+	uint64_t progress = atomic_load(&control->progress), alive = atomic_load(&control->alive);
+	bool moves = progress != p->progress;
+	p->without_progress = moves ? 0 : p->without_progress + step;
+	p->without_life = moves || alive != p->alive ? 0 : p->without_life + step;
+	p->progress = progress;
+	p->alive = alive;
+	return p->without_life > WIRE_STUCK_NS || p->without_progress > WIRE_SLOW_NS;
+}
+
 /* Waits for a chunk; 0 when recording was switched off meanwhile. */
 AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 {
 	struct wire_control *control = agent.map.control;
-	uint64_t began = agent_steady_ns(), last_look = began, without_progress = 0;
-	uint64_t progress = atomic_load(&control->progress);
+	uint64_t began = agent_steady_ns(), last_look = began;
+	struct patience patience = {.progress = atomic_load(&control->progress),
+				    .alive = atomic_load(&control->alive)};
 	const struct sys_timespec step_length = {0, WAIT_STEP_NS};
 	uint32_t chunk = WIRE_NONE;
 	count_waiter(lane, true);
@@ -114,17 +133,15 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 			break;
 		wake_collector(control);
 		sys_futex(&control->pool_seq, FUTEX_WAIT, seq, &step_length, NULL, 0);
-		uint64_t now = agent_steady_ns(), progress_now = atomic_load(&control->progress);
+		uint64_t now = agent_steady_ns();
 		/* Longer: we were stopped, and with us perhaps the collector (a frozen container).
 		 */
 		uint64_t step =
 			now - last_look < WAIT_STEP_MOST_NS ? now - last_look : WAIT_STEP_MOST_NS;
-		without_progress = progress_now == progress ? without_progress + step : 0;
-		progress = progress_now;
 		last_look = now;
 		if (atomic_load(&control->owner) & FUTEX_OWNER_DIED)
 			agent_switch_off(WIRE_OFF_COLLECTOR_DEAD);
-		else if (without_progress > WIRE_STUCK_NS)
+		else if (is_over(&patience, control, step))
 			agent_switch_off(WIRE_OFF_COLLECTOR_STUCK);
 	}
 	count_waiter(lane, false);

@@ -211,6 +211,7 @@ static void release_held(struct cursors *cursors, uint32_t most)
 		cursors->held_first = (cursors->held_first + 1) % map->chunk_count;
 		cursors->held_count--;
 		cursors->returned++;
+		atomic_fetch_add_explicit(&map->control->progress, 1, memory_order_relaxed);
 	}
 	cursors_wake(cursors);
 }

@@ -248,8 +248,8 @@ static const char *why_off(uint32_t reason)
 	case WIRE_OFF_COLLECTOR_DEAD:
 		return "Recording ended early: the agent took the recording process for dead.";
 	case WIRE_OFF_COLLECTOR_STUCK:
-		return "Recording ended early: the recording process was stopped, or did not get "
-		       "on, for 5 seconds.";
+		return "Recording ended early: the recording process was stopped for 5 seconds, or "
+		       "did not get on for 30.";
 	case WIRE_OFF_NO_MEMORY:
 		return "Recording ended early: the agent got no memory.";
 	case WIRE_OFF_INTERNAL:

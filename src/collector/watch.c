@@ -208,6 +208,8 @@ static void *run(void *arg)
 	struct watch *watch = arg;
 	while (!atomic_load(&watch->stopping)) {
 		uint64_t now_ns = clock_steady_ns();
+		atomic_fetch_add_explicit(&watch->options.map->control->alive, 1,
+					  memory_order_relaxed);
 		if (atomic_exchange(&watch->hurried, false) || now_ns >= watch->next_sample_ns)
 			look_for_dead_threads(watch);
 		look_by_time(watch, now_ns);

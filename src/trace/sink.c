@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_PATIENCE_S = 4 };
+enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_PATIENCE_S = 15 };
 
 static void set_error(struct sink *s, int code)
 {

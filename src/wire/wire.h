@@ -56,12 +56,14 @@ enum wire_off_reason {
 	WIRE_OFF_STOPPED = 1,        /* the collector asked for it */
 	WIRE_OFF_COLLECTOR_DEAD = 2, /* robust futex says the owner died */
 	WIRE_OFF_COLLECTOR_STUCK =
-		3, /* no drain progress for WIRE_STUCK_NS while somebody waited */
+		3, /* somebody waited, and nothing was drained: WIRE_STUCK_NS, WIRE_SLOW_NS */
 	WIRE_OFF_NO_MEMORY = 4,
 	WIRE_OFF_INTERNAL = 5,
 };
 
+/* How long a thread waits for a collector that stands still, and for one that lives. */
 #define WIRE_STUCK_NS (5ull * 1000 * 1000 * 1000)
+#define WIRE_SLOW_NS  (30ull * 1000 * 1000 * 1000)
 
 /* control.options */
 enum {
@@ -98,13 +100,15 @@ struct wire_control {
 	_Atomic uint32_t state; /* enum wire_state */
 	_Atomic uint32_t
 		owner; /* robust futex: tid of the drain thread, FUTEX_OWNER_DIED when gone */
-	_Atomic uint64_t progress; /* rises with each drain pass that moved or looked at data */
+	_Atomic uint64_t progress; /* rises with each drain pass, and chunk that comes back */
 	_Atomic uint32_t seccomp;  /* not 0: the target has a seccomp filter; the agent makes no
 				      system call */
 	/* State SAMPLED and SAMPLED_ALL: log2 of the interval, WIRE_SAMPLING_PAUSED added where no
 	 * allocation is to be recorded. */
 	_Atomic uint32_t sampling;
-	uint8_t pad1[64 - 24];
+	/* Rises every second or so, also where the drain thread waits for a disk or processor. */
+	_Atomic uint64_t alive;
+	uint8_t pad1[64 - 32];
 
 	/* The pool of free chunks: {tag:32, index+1:32}. A Treiber stack through chunk.next. */
 	_Atomic uint64_t pool_head;

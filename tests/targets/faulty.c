@@ -4,6 +4,8 @@
  * it acts only in a program called "tidemark", and only on files "*.tide".
  *   FAULTY_AFTER=N   after N bytes writes fail with EIO ...
  *   FAULTY_TIMES=K   ... so often; then the device is well again (default: for ever)
+ *   FAULTY_SLOW=K    the first K writes take long ...
+ *   FAULTY_SLOW_MS=M ... so long, each
  *   FAULTY_SYNCS=F   each fdatasync() adds a byte to the file F
  *   FAULTY_CLOCK=S   every other look at the wall clock shows S seconds more
  */
@@ -20,8 +22,8 @@
 
 static bool is_recorder;
 static const char *syncs;
-static long long fail_after = -1, fail_times = -1, clock_step;
-static atomic_llong written, failures, looks;
+static long long fail_after = -1, fail_times = -1, slow_writes, slow_ms, clock_step;
+static atomic_llong written, failures, slow, looks;
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static int (*real_fdatasync)(int);
 static int (*real_clock)(clockid_t, struct timespec *);
@@ -46,6 +48,8 @@ static void prepare(void)
 	syncs = getenv("FAULTY_SYNCS");
 	fail_after = number("FAULTY_AFTER", -1);
 	fail_times = number("FAULTY_TIMES", -1);
+	slow_writes = number("FAULTY_SLOW", 0);
+	slow_ms = number("FAULTY_SLOW_MS", 0);
 	clock_step = number("FAULTY_CLOCK", 0);
 	real_clock = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
 }
@@ -74,6 +78,8 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 		errno = EIO;
 		return -1;
 	}
+	if (is_recorder && slow_writes && is_trace(fd) && atomic_fetch_add(&slow, 1) < slow_writes)
+		usleep((useconds_t)slow_ms * 1000);
 	return real_pwrite(fd, data, bytes, offset);
 }
 

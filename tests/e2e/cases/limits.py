@@ -162,6 +162,15 @@ def disk_error_first(t):
     t.same_behaviour(bare, recorded)
 
 
+@case("disk/slow", "a disk that is slow for a while ends the recording")
+def disk_slow(t):
+    report, _ = t.compare(["big", "1"], env=faulty(t, slow=5, slow_ms=3000), alone=False,
+                          stacks=False)
+    t.nothing_lost(report)
+    t.equal("not stored", report["events_not_stored"], 0)
+    t.expect(report["waited_ns"] > 3e9, f"waited {report['waited_ns']} ns: it was not slow")
+
+
 @case("clock/steps", "setting the clock changes times, figures, or makes tidemark wait")
 def clock_steps(t):
     for step in (86400, -86400):
