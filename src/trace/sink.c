@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_PATIENCE_S = 15 };
+enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_PATIENCE_S = 15, SINK_IMPATIENCE_S = 1 };
 
 static void set_error(struct sink *s, int code)
 {
@@ -391,7 +391,8 @@ static bool wait_for_fewer(struct sink *s, uint32_t batches)
 {
 	struct timespec deadline;
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	deadline.tv_sec += SINK_PATIENCE_S;
+	/* The program waits with us: for a disk that hangs once, not for every block again. */
+	deadline.tv_sec += sink_error(s) == -ETIMEDOUT ? SINK_IMPATIENCE_S : SINK_PATIENCE_S;
 	while (s->queued >= batches)
 		if (pthread_cond_timedwait(&s->drained, &s->lock, &deadline) == ETIMEDOUT)
 			return s->queued < batches;
