@@ -31,8 +31,8 @@ int io_read_file(const char *path, size_t limit, struct text *text) TM_MUST_CHEC
 /* Create the folder and those above it that are missing, mode 0777 less the umask. */
 int io_make_folders(const char *path) TM_MUST_CHECK;
 
-/* What a file takes on the disk: its size, less what is a hole in it. */
 struct stat;
+/* What a file takes on the disk: its size, less what is a hole in it. */
 uint64_t io_held_bytes(const struct stat *status);
 
 /* Bytes that nobody can foresee, from the system. -errno. */
