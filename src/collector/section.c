@@ -271,6 +271,8 @@ static const char *choose_note(const struct section *section, const struct trace
 		return "The disk failed: what came after is not in the file.";
 	if (end->cause == TRACE_END_DISK_FULL)
 		return "The disk was full: what came after is not in the file.";
+	if (end->events_not_stored && section->disk_hung)
+		return "The disk took nothing for a while: later events are in the figures only.";
 	if (end->events_not_stored && section->disk_low)
 		return "The disk was nearly full: later events are in the figures only.";
 	if (end->folded_events && section->disk_low)
@@ -346,6 +348,7 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	else
 		blame_disk(&result->end, trace_writer_tick(writer));
 	section->disk_low = trace_writer_disk_low(writer);
+	section->disk_hung = trace_writer_disk_hung(writer);
 	char *note = result->end.note;
 	snprintf(note, sizeof result->end.note, "%s", choose_note(section, &result->end));
 	pthread_mutex_lock(&section->lock);

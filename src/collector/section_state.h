@@ -81,7 +81,7 @@ struct section {
 	_Atomic uint64_t told_events, told_live_bytes, told_peak_bytes, told_lost, told_waited_ns;
 	_Atomic uint64_t origin_ns;
 	uint32_t usr1_told;
-	bool disk_low; /* at its end: the disk was nearly full */
+	bool disk_low, disk_hung; /* at its end: the disk was nearly full, did not answer */
 	struct section_shrink shrink;
 	_Atomic bool urgent; /* a note of the watch cannot wait */
 	_Atomic bool begun;  /* it has from its parent what it gets */

@@ -44,6 +44,8 @@ uint64_t trace_writer_folded(const struct trace_writer *w);
 /* The disk was nearly full: old events were folded for it, or newer ones not stored. Thread-safe.
  */
 bool trace_writer_disk_low(const struct trace_writer *w);
+/* Likewise, that the disk took nothing for seconds, and events were no longer stored. */
+bool trace_writer_disk_hung(const struct trace_writer *w);
 /* Events wait for a slice before they can be folded, and room is short. Thread-safe. */
 bool trace_writer_wants_slice(const struct trace_writer *w);
 /* Waits until all that was given is in the file, or the disk takes nothing for seconds. */

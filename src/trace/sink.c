@@ -22,7 +22,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_PATIENCE_S = 15, SINK_IMPATIENCE_S = 1 };
+enum {
+	SINK_QUEUE_BLOCKS = 16,
+	SINK_QUEUE_SHORT = 3,
+	SINK_QUEUE_LATE = 64, /* more, of batches without events */
+	SINK_PATIENCE_S = 15,
+	SINK_IMPATIENCE_S = 1
+};
 
 static void set_error(struct sink *s, int code)
 {
@@ -31,10 +37,11 @@ static void set_error(struct sink *s, int code)
 	atomic_store(&s->events_stopped, true);
 }
 
-/* The disk refused; a small block may still fit, or a device come back. */
+/* The disk refused, or hung; a small block may still fit, or a device come back. */
 static bool may_try_again(int code)
 {
-	return code == -ENOSPC || code == -EDQUOT || code == -EFBIG || code == -EIO;
+	return code == -ENOSPC || code == -EDQUOT || code == -EFBIG || code == -EIO ||
+	       code == -ETIMEDOUT;
 }
 
 /* Count the events of a batch: all, or those that were left out when it was packed. */
@@ -57,7 +64,7 @@ static bool is_of_events(unsigned type)
 static void pack_part(struct sink *s, struct sink_batch *batch, struct sink_part *part)
 {
 	bool events = is_of_events(part->header.type);
-	if (events && atomic_load(&s->events_stopped))
+	if (events && (batch->bare || atomic_load(&s->events_stopped)))
 		return;
 	size_t before = s->packed.used;
 	if (batch->journal)
@@ -292,11 +299,18 @@ static bool has_end(const struct sink_batch *batch)
 	return false;
 }
 
+/* After an error the end is, and where one batch was not taken all that came before it. */
+static bool is_to_write(const struct sink *s, const struct sink_batch *batch)
+{
+	int error = sink_error(s);
+	return error == 0 || (error == -ETIMEDOUT && !batch->after_gap) ||
+	       (may_try_again(error) && has_end(batch));
+}
+
 /* true: what was packed is in the file. */
 static bool write_batch(struct sink *s, struct sink_batch *batch)
 {
-	int error = sink_error(s);
-	if (error < 0 && !(may_try_again(error) && has_end(batch)))
+	if (!is_to_write(s, batch))
 		return false;
 	if (!batch->journal)
 		watch_disk(s);
@@ -386,13 +400,12 @@ static void *run(void *argument)
 	}
 }
 
-/* Fewer than this in the queue, or false after seconds without. Called with the lock held. */
-static bool wait_for_fewer(struct sink *s, uint32_t batches)
+/* Fewer than this in the queue, or false after so long. Called with the lock held. */
+static bool wait_for_fewer(struct sink *s, uint32_t batches, int seconds)
 {
 	struct timespec deadline;
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	/* The program waits with us: for a disk that hangs once, not for every block again. */
-	deadline.tv_sec += sink_error(s) == -ETIMEDOUT ? SINK_IMPATIENCE_S : SINK_PATIENCE_S;
+	deadline.tv_sec += seconds;
 	while (s->queued >= batches)
 		if (pthread_cond_timedwait(&s->drained, &s->lock, &deadline) == ETIMEDOUT)
 			return s->queued < batches;
@@ -402,7 +415,7 @@ static bool wait_for_fewer(struct sink *s, uint32_t batches)
 void sink_drain(struct sink *s)
 {
 	pthread_mutex_lock(&s->lock);
-	wait_for_fewer(s, 1);
+	wait_for_fewer(s, 1, SINK_PATIENCE_S);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -421,6 +434,31 @@ void sink_hurry(struct sink *s, bool hurried)
 	atomic_store_explicit(&s->hurried, hurried, memory_order_relaxed);
 }
 
+/*
+ * The program waits with us: for a disk that hangs once, not for every block again. From then on
+ * events are counted and not stored; the rest is small, and waits for the disk without the program.
+ * Called with the lock held.
+ */
+static bool make_room(struct sink *s, const struct sink_batch *batch)
+{
+	if (!atomic_load(&s->late)) {
+		if (wait_for_fewer(s, s->queue_blocks, SINK_PATIENCE_S))
+			return true;
+		atomic_store(&s->late, true);
+	}
+	return wait_for_fewer(s, s->queue_blocks + SINK_QUEUE_LATE,
+			      has_end(batch) ? SINK_PATIENCE_S : SINK_IMPATIENCE_S);
+}
+
+/* Its events are not written: their memory is free. */
+static void make_bare(struct sink_batch *batch)
+{
+	batch->bare = true;
+	for (size_t i = 0; i < batch->count; i++)
+		if (is_of_events(batch->parts[i].header.type))
+			bytes_done(&batch->parts[i].raw);
+}
+
 int sink_put(struct sink *s, struct sink_batch *batch)
 {
 	if (!batch) {
@@ -428,8 +466,10 @@ int sink_put(struct sink *s, struct sink_batch *batch)
 		return sink_error(s);
 	}
 	pthread_mutex_lock(&s->lock);
-	bool refused =
-		batch->journal ? s->queued >= s->queue_blocks : !wait_for_fewer(s, s->queue_blocks);
+	bool refused = batch->journal ? s->queued >= s->queue_blocks : !make_room(s, batch);
+	if (atomic_load(&s->late))
+		make_bare(batch);
+	batch->after_gap = sink_error(s) == -ETIMEDOUT;
 	if (!refused) {
 		if (s->last)
 			s->last->next = batch;
@@ -553,7 +593,9 @@ int sink_close(struct sink *s, struct tm_error *err)
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
 	int rc = sink_error(s);
-	if (rc < 0)
+	if (rc == -ETIMEDOUT)
+		tm_fail(err, rc, "The trace file is not complete: the disk hung");
+	else if (rc < 0)
 		tm_fail(err, rc, "The trace file is not complete: %s", strerror(-rc));
 	release(s);
 	return rc;

@@ -32,6 +32,8 @@ struct sink_batch {
 	bool journal; /* into the journal, not sealed */
 	bool replace; /* the journal begins anew with it */
 	bool sync;    /* when written, force it to the disk */
+	/* For the thread: without its events; something that came before it is missing. */
+	bool bare, after_gap;
 	size_t count;
 	struct sink *sink; /* has spare memory for it, and gets it back */
 	struct sink_part parts[SINK_BATCH_PARTS];
@@ -49,8 +51,9 @@ void sink_batch_drop(struct sink_batch *batch); /* the last one again: it is not
 struct sink_batch *sink_batch_free(struct sink_batch *batch);
 /*
  * Hand over. A journal batch is dropped with -EAGAIN while the queue is full;
- * others wait, but not for ever: a disk that takes nothing for seconds is an
- * error like others. 0 or the sticky error.
+ * others wait, but not for ever: when a disk takes nothing for seconds, events are
+ * no longer stored; when it goes on taking nothing, that is an error like others.
+ * 0 or the sticky error.
  */
 int sink_put(struct sink *s, struct sink_batch *batch);
 
@@ -66,6 +69,8 @@ int sink_error(const struct sink *s);
 bool sink_events_stopped(const struct sink *s); /* limit reached, or an error */
 uint64_t sink_bytes(const struct sink *s);
 uint64_t sink_unstored(const struct sink *s);
+/* The disk took nothing for so long that events are no longer stored. */
+bool sink_was_late(const struct sink *s);
 /* The disk was nearly full. */
 bool sink_disk_low(const struct sink *s);
 /* A slice is wanted; events of the open section that the slices in the file have. */

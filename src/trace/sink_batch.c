@@ -100,7 +100,13 @@ int sink_error(const struct sink *s)
 
 bool sink_events_stopped(const struct sink *s)
 {
-	return atomic_load(&((struct sink *)s)->events_stopped);
+	struct sink *of = (struct sink *)s;
+	return atomic_load(&of->events_stopped) || atomic_load(&of->late);
+}
+
+bool sink_was_late(const struct sink *s)
+{
+	return atomic_load(&((struct sink *)s)->late);
 }
 
 uint64_t sink_bytes(const struct sink *s)

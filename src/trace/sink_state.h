@@ -46,6 +46,7 @@ struct sink {
 	atomic_bool events_stopped;
 	_Atomic uint64_t bytes, unstored, folded, since_ns, covered;
 	atomic_bool wants_slice, disk_low, hurried;
+	atomic_bool late; /* the disk took nothing for long: no more events */
 };
 
 /* Gives the spare memory back to the system. Called with the lock held, or alone. */

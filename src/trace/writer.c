@@ -543,6 +543,11 @@ bool trace_writer_disk_low(const struct trace_writer *w)
 	return sink_disk_low(w->sink);
 }
 
+bool trace_writer_disk_hung(const struct trace_writer *w)
+{
+	return sink_was_late(w->sink);
+}
+
 bool trace_writer_wants_slice(const struct trace_writer *w)
 {
 	/* Until the last slice is in the file it is not known what it made foldable. */

@@ -5,7 +5,8 @@
  *   FAULTY_AFTER=N   after N bytes writes fail with EIO ...
  *   FAULTY_TIMES=K   ... so often; then the device is well again (default: for ever)
  *   FAULTY_SLOW=K    the first K writes take long ...
- *   FAULTY_SLOW_MS=M ... so long, each
+ *   FAULTY_SLOW_MS=M ... so long, each ...
+ *   FAULTY_SLOW_AT=N ... from the one on that follows N others
  *   FAULTY_SYNCS=F   each fdatasync() adds a byte to the file F
  *   FAULTY_CLOCK=S   every other look at the wall clock shows S seconds more
  */
@@ -22,8 +23,8 @@
 
 static bool is_recorder;
 static const char *syncs;
-static long long fail_after = -1, fail_times = -1, slow_writes, slow_ms, clock_step;
-static atomic_llong written, failures, slow, looks;
+static long long fail_after = -1, fail_times = -1, slow_writes, slow_ms, slow_at, clock_step;
+static atomic_llong written, failures, writes, looks;
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static int (*real_fdatasync)(int);
 static int (*real_clock)(clockid_t, struct timespec *);
@@ -50,6 +51,7 @@ static void prepare(void)
 	fail_times = number("FAULTY_TIMES", -1);
 	slow_writes = number("FAULTY_SLOW", 0);
 	slow_ms = number("FAULTY_SLOW_MS", 0);
+	slow_at = number("FAULTY_SLOW_AT", 0);
 	clock_step = number("FAULTY_CLOCK", 0);
 	real_clock = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
 }
@@ -71,6 +73,14 @@ static bool must_fail(int fd, size_t bytes)
 	return fail_times < 0 || atomic_fetch_add(&failures, 1) < fail_times;
 }
 
+static bool must_wait(int fd)
+{
+	if (!is_recorder || !slow_writes || !is_trace(fd))
+		return false;
+	long long before = atomic_fetch_add(&writes, 1);
+	return before >= slow_at && before < slow_at + slow_writes;
+}
+
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
 	prepare();
@@ -78,7 +88,7 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 		errno = EIO;
 		return -1;
 	}
-	if (is_recorder && slow_writes && is_trace(fd) && atomic_fetch_add(&slow, 1) < slow_writes)
+	if (must_wait(fd))
 		usleep((useconds_t)slow_ms * 1000);
 	return real_pwrite(fd, data, bytes, offset);
 }

@@ -171,6 +171,18 @@ def disk_slow(t):
     t.expect(report["waited_ns"] > 3e9, f"waited {report['waited_ns']} ns: it was not slow")
 
 
+@case("disk/hangs", "a disk that hangs stops the program, or costs the figures")
+def disk_hangs(t):
+    # Longer than the recorder waits with the program.
+    report, _ = t.compare(["big", "1"], env=faulty(t, slow=1, slow_at=8, slow_ms=18000),
+                          alone=False, stacks=False)
+    t.nothing_lost(report)
+    t.expect("took nothing" in (report["note"] or ""), f"note: {report['note']!r}")
+    t.expect(0 < report["events_not_stored"] < 1_900_000,
+             f"{report['events_not_stored']} events are not stored")
+    t.equal("verify", t.tool("verify", t.trace).status, 0)
+
+
 @case("clock/steps", "setting the clock changes times, figures, or makes tidemark wait")
 def clock_steps(t):
     for step in (86400, -86400):
