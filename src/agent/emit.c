@@ -17,7 +17,6 @@
 enum {
 	FOLDER_BYTES_MAX = 1024,
 	WAIT_STEP_NS = 20 * 1000 * 1000,
-	WAIT_STEP_MOST_NS = 10 * WAIT_STEP_NS, /* counted of one step */
 	SPINS_WITHOUT_CALLS = 2 * 1000 * 1000, /* some milliseconds */
 };
 
@@ -134,10 +133,9 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 		wake_collector(control);
 		sys_futex(&control->pool_seq, FUTEX_WAIT, seq, &step_length, NULL, 0);
 		uint64_t now = agent_steady_ns();
-		/* Longer: we were stopped, and with us perhaps the collector (a frozen container).
+		/* Longer: we were stopped, or got no processor, and with us perhaps the collector.
 		 */
-		uint64_t step =
-			now - last_look < WAIT_STEP_MOST_NS ? now - last_look : WAIT_STEP_MOST_NS;
+		uint64_t step = now - last_look < WAIT_STEP_NS ? now - last_look : WAIT_STEP_NS;
 		last_look = now;
 		if (atomic_load(&control->owner) & FUTEX_OWNER_DIED)
 			agent_switch_off(WIRE_OFF_COLLECTOR_DEAD);
