@@ -11,12 +11,14 @@
 #include <linux/futex.h>
 
 #include "agent/memory_ops.h"
+#include "agent/procself.h"
 #include "agent/sys.h"
 #include "agent/wake.h"
 
 enum {
 	FOLDER_BYTES_MAX = 1024,
 	WAIT_STEP_NS = 20 * 1000 * 1000,
+	LOOK_AGAIN_NS = 1000 * 1000 * 1000,
 	SPINS_WITHOUT_CALLS = 2 * 1000 * 1000, /* some milliseconds */
 };
 
@@ -104,6 +106,17 @@ struct patience {
 	uint64_t without_progress, without_life;
 };
 
+/*
+ * Does the drain thread stand still because it gets no processor? On a machine with much to do
+ * threads that want to run may wait for seconds. Where it cannot be seen (a process namespace of our
+ * own) it does not.
+ */
+static bool is_starved(const struct wire_control *control)
+{
+	char state = procself_state_of(atomic_load(&control->owner) & FUTEX_TID_MASK, "tidemark");
+	return state && state != 'T' && state != 't';
+}
+
 static bool is_over(struct patience *p, const struct wire_control *control, uint64_t step)
 {
 	uint64_t progress = atomic_load(&control->progress), alive = atomic_load(&control->alive);
@@ -112,6 +125,8 @@ static bool is_over(struct patience *p, const struct wire_control *control, uint
 	p->without_life = moves || alive != p->alive ? 0 : p->without_life + step;
 	p->progress = progress;
 	p->alive = alive;
+	if (p->without_life > WIRE_STUCK_NS && is_starved(control))
+		p->without_life = WIRE_STUCK_NS - LOOK_AGAIN_NS;
 	return p->without_life > WIRE_STUCK_NS || p->without_progress > WIRE_SLOW_NS;
 }
 

@@ -26,18 +26,39 @@ char *procself_put_number(char *to, uint64_t number)
 	return to;
 }
 
-uint64_t procself_stat(enum procself_field field)
+/* Reads such a file. Returns its bytes; *ret_after: what follows the name. */
+static long read_stat(const char *path, char *ret, size_t room, long *ret_after)
 {
-	char stat[1024];
-	int fd = sys_open("/proc/self/stat", CLOSE_ON_EXEC, 0);
+	int fd = sys_open(path, CLOSE_ON_EXEC, 0);
 	if (fd < 0)
 		return 0;
-	long bytes = sys_read(fd, stat, sizeof stat);
+	long bytes = sys_read(fd, ret, room);
 	sys_close(fd);
 	/* The name, in parentheses, may have blanks and parentheses in it. */
 	long at = bytes;
-	while (at > 0 && stat[at - 1] != ')')
+	while (at > 0 && ret[at - 1] != ')')
 		at--;
+	*ret_after = at;
+	return bytes;
+}
+
+char procself_state_of(uint32_t thread, const char *name)
+{
+	char path[64], stat[256];
+	procself_put(procself_put_number(procself_put(path, "/proc/"), thread), "/stat");
+	long after = 0, bytes = read_stat(path, stat, sizeof stat, &after), at = 0;
+	while (at < after && stat[at] != '(')
+		at++;
+	for (; *name && ++at < after; name++)
+		if (stat[at] != *name)
+			return 0;
+	return !*name && after + 1 < bytes ? stat[after + 1] : 0;
+}
+
+uint64_t procself_stat(enum procself_field field)
+{
+	char stat[1024];
+	long at = 0, bytes = read_stat("/proc/self/stat", stat, sizeof stat, &at);
 	uint64_t number = 0;
 	for (int now = 2; at < bytes && now <= (int)field; at++) {
 		if (stat[at] == ' ')

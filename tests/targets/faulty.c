@@ -7,12 +7,14 @@
  *   FAULTY_SLOW=K    the first K writes take long ...
  *   FAULTY_SLOW_MS=M ... so long, each ...
  *   FAULTY_SLOW_AT=N ... from the one on that follows N others
+ *   FAULTY_STILL=1   ... and meanwhile nothing else of the recorder gets on
  *   FAULTY_SYNCS=F   each fdatasync() adds a byte to the file F
  *   FAULTY_CLOCK=S   every other look at the wall clock shows S seconds more
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,8 +25,9 @@
 
 static bool is_recorder;
 static const char *syncs;
-static long long fail_after = -1, fail_times = -1, slow_writes, slow_ms, slow_at, clock_step;
-static atomic_llong written, failures, writes, looks;
+static long long fail_after = -1, fail_times = -1, slow_writes, slow_ms, slow_at, still, clock_step;
+static atomic_llong written, failures, writes, waiting, looks;
+static int (*real_poll)(struct pollfd *, nfds_t, int);
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static int (*real_fdatasync)(int);
 static int (*real_clock)(clockid_t, struct timespec *);
@@ -43,6 +46,7 @@ static void prepare(void)
 		return;
 	real_pwrite = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
 	real_fdatasync = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+	real_poll = (int (*)(struct pollfd *, nfds_t, int))dlsym(RTLD_NEXT, "poll");
 	ssize_t bytes = readlink("/proc/self/exe", program, sizeof program - 1);
 	const char *slash = bytes > 0 ? strrchr(program, '/') : NULL;
 	is_recorder = slash && !strcmp(slash, "/tidemark");
@@ -52,6 +56,7 @@ static void prepare(void)
 	slow_writes = number("FAULTY_SLOW", 0);
 	slow_ms = number("FAULTY_SLOW_MS", 0);
 	slow_at = number("FAULTY_SLOW_AT", 0);
+	still = number("FAULTY_STILL", 0);
 	clock_step = number("FAULTY_CLOCK", 0);
 	real_clock = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
 }
@@ -88,9 +93,21 @@ ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 		errno = EIO;
 		return -1;
 	}
-	if (must_wait(fd))
+	if (must_wait(fd)) {
+		atomic_fetch_add(&waiting, 1);
 		usleep((useconds_t)slow_ms * 1000);
+		atomic_fetch_sub(&waiting, 1);
+	}
 	return real_pwrite(fd, data, bytes, offset);
+}
+
+int poll(struct pollfd *polls, nfds_t count, int timeout_ms)
+{
+	prepare();
+	int result = real_poll(polls, count, timeout_ms);
+	while (is_recorder && still && atomic_load(&waiting))
+		usleep(1000);
+	return result;
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t bytes, off_t offset)

@@ -171,6 +171,16 @@ def disk_slow(t):
     t.expect(report["waited_ns"] > 3e9, f"waited {report['waited_ns']} ns: it was not slow")
 
 
+@case("disk/still", "a recorder that gets no processor for a while is taken for a stopped one")
+def disk_still(t):
+    # Its threads are not stopped, but none of them gets on for longer than a stopped one is borne.
+    report, _ = t.compare(["big", "1"], alone=False, stacks=False,
+                          env=faulty(t, slow=1, slow_at=8, slow_ms=9000, still=1))
+    t.nothing_lost(report)
+    t.equal("end", report["end"], "exit")
+    t.expect(report["waited_ns"] > 6e9, f"waited {report['waited_ns']} ns: it was not still")
+
+
 @case("disk/hangs", "a disk that hangs stops the program, or costs the figures")
 def disk_hangs(t):
     # Longer than the recorder waits with the program.
