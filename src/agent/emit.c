@@ -108,8 +108,8 @@ struct patience {
 
 /*
  * Does the drain thread stand still because it gets no processor? On a machine with much to do
- * threads that want to run may wait for seconds. Where it cannot be seen (a process namespace of our
- * own) it does not.
+ * threads that want to run may wait for seconds. Where it cannot be seen (a process namespace of
+ * our own) it does not.
  */
 static bool is_starved(const struct wire_control *control)
 {

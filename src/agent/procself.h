@@ -15,8 +15,8 @@ uint64_t procself_stat(enum procself_field field);
 /* The file that an address of ours was mapped from. False: it cannot be told. */
 int procself_path(uintptr_t address, char *ret, size_t room);
 
-/* 'R', 'S', 'T' (stopped), ... of a thread whose name begins so; 0: there is none, or /proc does not
- * say. */
+/* 'R', 'S', 'T' (stopped), ... of a thread whose name begins so; 0: there is none, or /proc does
+ * not say. */
 char procself_state_of(uint32_t thread, const char *name);
 
 /* Both append, end with a NUL, and return where that is. */
