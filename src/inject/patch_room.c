@@ -9,6 +9,7 @@
 enum { ISLANDS_MAX = 1024, GROWTHS = 2 };
 #define HEAP_GROWTH  (1ull << 30) /* behind the program, or the heap if it has one */
 #define STACK_GROWTH (1ull << 28) /* below the first thread's stack */
+#define NEXT_BYTES   (1ull << 24) /* below a mapping: the kernel puts the next ones there */
 
 static void take(struct patch_room *room, uint64_t start, uint64_t end)
 {
@@ -62,14 +63,30 @@ void patch_room_done(struct patch_room *room)
 	*room = (struct patch_room){0};
 }
 
+/* Until the island is mapped the program, or the agent for itself, may map something else. */
+static uint64_t find(const struct patch_room *room, const struct patch_range *within, uint64_t near,
+		     size_t bytes)
+{
+	struct patch_range *wider = tm_alloc_array(room->count, sizeof *wider);
+	uint64_t place = 0;
+	for (size_t i = 0; wider && i < room->count; i++) {
+		uint64_t start = room->taken[i].start;
+		wider[i] = (struct patch_range){start > NEXT_BYTES ? start - NEXT_BYTES : 0,
+						room->taken[i].end};
+	}
+	if (wider)
+		place = patch_find_gap(wider, room->count, within, near, bytes);
+	tm_free(wider);
+	return place ? place : patch_find_gap(room->taken, room->count, within, near, bytes);
+}
+
 uint64_t patch_room_take(struct patch_room *room, const struct plan *plan)
 {
 	struct patch_range within = {0};
 	size_t bytes = patch_island_bytes(plan);
 	uint64_t place = 0;
 	if (room->count < room->space && patch_reach(plan, &within.start, &within.end))
-		place = patch_find_gap(room->taken, room->count, &within,
-				       plan->entries[0].reloc.address, bytes);
+		place = find(room, &within, plan->entries[0].reloc.address, bytes);
 	if (place)
 		take(room, place, place + bytes);
 	return place;
