@@ -4,7 +4,7 @@
  * the collector and waits on a futex, in steps, looking at three things: is the
  * collector's drain thread there (robust futex), does it make progress, and does
  * the collector run at all. Waiting never lasts longer than WIRE_STUCK_NS where it
- * stands still, nor than WIRE_SLOW_NS without progress.
+ * is stopped, nor than WIRE_SLOW_NS without progress.
  */
 #include "agent/emit.h"
 
@@ -18,7 +18,7 @@
 enum {
 	FOLDER_BYTES_MAX = 1024,
 	WAIT_STEP_NS = 20 * 1000 * 1000,
-	LOOK_AGAIN_NS = 1000 * 1000 * 1000,
+	LOOK_AGAIN_NS = 1000 * 1000 * 1000,    /* at one that stands still and is not stopped */
 	SPINS_WITHOUT_CALLS = 2 * 1000 * 1000, /* some milliseconds */
 };
 
@@ -107,9 +107,9 @@ struct patience {
 };
 
 /*
- * Does the drain thread stand still because it gets no processor? On a machine with much to do
- * threads that want to run may wait for seconds. Where it cannot be seen (a process namespace of
- * our own) it does not.
+ * Does the drain thread stand still without being stopped, since it gets no processor or waits for
+ * a disk? On a machine with much to do that may take seconds. Where it cannot be seen (a process
+ * namespace of our own) it counts as stopped.
  */
 static bool is_starved(const struct wire_control *control)
 {

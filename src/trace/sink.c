@@ -22,7 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_QUEUE_LATE = 64 /* more */ };
+/* LATE: so many more, of batches without events. */
+enum { SINK_QUEUE_BLOCKS = 16, SINK_QUEUE_SHORT = 3, SINK_QUEUE_LATE = 64 };
 enum { SINK_PATIENCE_S = 15, SINK_IMPATIENCE_S = 1 };
 
 static void set_error(struct sink *s, int code)

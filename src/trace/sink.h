@@ -66,7 +66,7 @@ void sink_drain(struct sink *s);
 
 /* Thread-safe. */
 int sink_error(const struct sink *s);
-bool sink_events_stopped(const struct sink *s); /* limit reached, or an error */
+bool sink_events_stopped(const struct sink *s); /* limit reached, disk hung, or an error */
 uint64_t sink_bytes(const struct sink *s);
 uint64_t sink_unstored(const struct sink *s);
 /* The disk took nothing for so long that events are no longer stored. */

@@ -61,7 +61,7 @@ enum wire_off_reason {
 	WIRE_OFF_INTERNAL = 5,
 };
 
-/* How long a thread waits for a collector that stands still, and for one that lives. */
+/* How long a thread waits for a collector that is stopped, and for one that is slow. */
 #define WIRE_STUCK_NS (5ull * 1000 * 1000 * 1000)
 #define WIRE_SLOW_NS  (30ull * 1000 * 1000 * 1000)
 
