@@ -15,9 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/io.h"
 #include "base/memory.h"
-#include "base/quote.h"
+#include "base/text.h"
 #include "collector/output.h"
 #include "collector/patching.h"
 #include "collector/procfs.h"
@@ -25,7 +24,7 @@
 /* With little memory for the recorder its pool is 2 MiB rather than 8. */
 enum { POOL_SMALL_BELOW = 512 << 20, POOL_SMALL_CHUNKS = 64 };
 enum { BEGIN_STEP_NS = 100 * 1000, BEGIN_WAIT_NS = 500 * 1000 * 1000 };
-enum { CHAIN_MAX = 64, COMMAND_BYTES_MAX = 4 * 1024 * 1024, COMMAND_SHOWN = 16 * 1024 };
+enum { CHAIN_MAX = 64 };
 
 struct session_process *admit_find(struct session *session, pid_t pid)
 {
@@ -70,38 +69,6 @@ static char *link_of(pid_t pid, const char *name)
 	return tm_strdup(path);
 }
 
-/* A program that wrote a title over its arguments has left zeros behind it: no empty words. */
-static void trim_title(struct text *raw)
-{
-	size_t end = raw->length;
-	while (end > 0 && !raw->data[end - 1])
-		end--;
-	if (raw->length - end > 8)
-		raw->length = end + 1;
-}
-
-static char *command_of(pid_t pid)
-{
-	char path[64];
-	struct text raw = {0}, shown = {0};
-	char *command = NULL;
-	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-	if (!io_read_file(path, COMMAND_BYTES_MAX, &raw)) {
-		trim_title(&raw);
-		for (size_t at = 0; at < raw.length && shown.length < COMMAND_SHOWN;) {
-			const char *word = raw.data + at;
-			text_put(&shown, at ? " " : "");
-			quote_argument(&shown, word);
-			at += strlen(word) + 1;
-		}
-	}
-	text_done(&raw);
-	if (text_take(&shown, &command))
-		command = tm_strdup("");
-	text_done(&shown);
-	return command;
-}
-
 /* ---- files ---- */
 
 /*
@@ -124,7 +91,7 @@ static void make_way(struct session *session, const char *wanted, enum starter_r
 	}
 }
 
-static void drop(struct session_process *process)
+void admit_drop(struct session_process *process)
 {
 	recording_finish(process->recording, NULL);
 	unlink(recording_path(process->recording));
@@ -146,7 +113,7 @@ static bool keep_first_only(struct session *session)
 		return false;
 	for (size_t i = 0; i < session->process_count; i++)
 		if (session->processes[i].pid != first->pid)
-			drop(&session->processes[i]);
+			admit_drop(&session->processes[i]);
 	if (first->moved_from && access(first->moved_from, F_OK) != 0 &&
 	    recording_rename(first->recording, first->moved_from))
 		first->moved_from = tm_free(first->moved_from); /* it keeps the name it has */
@@ -167,7 +134,7 @@ void admit_drop_starters(struct session *session)
 	for (size_t i = 0; i < session->process_count; i++) {
 		struct session_process *process = &session->processes[i];
 		if (process->role != best && process->role != STARTER_PROGRAM)
-			drop(process);
+			admit_drop(process);
 	}
 }
 
@@ -310,7 +277,7 @@ section_facts(struct session *session, struct session_process *process, const st
 		.series_id = process->series_id,
 		.usr1_fd = session->usr1_fd,
 		.program = process->program ? process->program : "",
-		.command = command_of(process->pid),
+		.command = procfs_command(process->pid),
 		.folder = link_of(process->pid, "cwd"),
 		.tsc = session->tsc,
 		.earlier = session->earlier,
@@ -552,6 +519,8 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 		entering_admit(session, peer);
 		return;
 	}
+	if (waking_answer(session, peer))
+		return;
 	struct tm_error err = {0};
 	int fd = -1, error = 0;
 	struct session_process *process = admit_find(session, peer->pid);
@@ -580,7 +549,7 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 		session->warning = err;
 	rendezvous_answer(peer, fd);
 	if (fd >= 0)
-		close(fd);
+		waking_keep(session, peer->pid, fd);
 }
 
 void admit_end_process(struct session *session, struct session_process *process,

@@ -242,6 +242,7 @@ int collector_attach(const struct collector_options *options, struct inject *inj
 			    .control.fd = -1,
 			    .follow_fd = -1,
 			    .dormant.fd = -1,
+			    .waking.memory_fd = -1,
 			    .rendezvous.fd = -1,
 			    .namer.fd = -1,
 			    .entrants.done_fd = -1,

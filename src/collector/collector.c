@@ -353,6 +353,7 @@ static void init_session(struct session *session, const struct collector_options
 		.control.fd = -1,
 		.follow_fd = -1,
 		.dormant.fd = -1,
+		.waking.memory_fd = -1,
 		.rendezvous.fd = -1,
 		.namer.fd = -1,
 		.entrants.done_fd = -1,
@@ -421,22 +422,6 @@ static int begin_recording(struct session *session, struct tm_error *err)
 	return error;
 }
 
-/* The program was woken, and would not come, or went before it did. */
-static int check_woken(struct session *session, struct tm_error *err)
-{
-	int pid = (int)session->launch.pid;
-	if (session->dormant.fd < 0 || session->process_count + session->finished_count)
-		return 0;
-	dormant_hush(&session->dormant);
-	const char *why = dormant_refusal(&session->dormant);
-	if (why)
-		return tm_fail(err, -EPERM, "process %d was not recorded: %s", pid, why);
-	return tm_fail(err, -ENODATA,
-		       session->ended ? "process %d ended before it allocated anything"
-				      : "process %d allocated nothing: there is no trace",
-		       pid);
-}
-
 static int record_beside(struct session *session, pid_t pid, struct collector_result *ret_result,
 			 struct tm_error *err)
 {
@@ -449,10 +434,11 @@ static int record_beside(struct session *session, pid_t pid, struct collector_re
 		error = begin_recording(session, err);
 	if (!error) {
 		loop_run(session);
-		error = check_woken(session, err);
+		error = waking_check(session, err);
 	}
 	if (!error)
 		session_fill_result(session, ret_result);
+	waking_done(session);
 	dormant_close(&session->dormant);
 	session_close(session);
 	return error;

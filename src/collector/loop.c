@@ -127,7 +127,7 @@ static void stop_all(struct session *session, uint32_t cause, const char *note)
 static int run_timers(struct session *session)
 {
 	const struct collector_options *options = session->options;
-	bool waits = session->dormant.fd >= 0 && !session->process_count;
+	bool waits = waking_waits(session);
 	uint64_t now = clock_steady_ns();
 	uint64_t next = now + (waits ? WAKE_POLL_MS : IDLE_POLL_MS) * 1000000ull;
 	uint64_t begin = session->start_ns + options->delay_ns;
@@ -229,14 +229,12 @@ static bool others_alive(const struct session *session)
 }
 
 /* Of a program that was woken: its recording has ended, or it would not come. */
-static bool is_over(const struct session *session)
+static bool is_over(struct session *session)
 {
-	return !session->recording_allowed ||
-	       (!session->process_count && !session->finished_count &&
-		dormant_refusal(&session->dormant));
+	return !session->recording_allowed || waking_refusal(session);
 }
 
-static bool goes_on(const struct session *session)
+static bool goes_on(struct session *session)
 {
 	if (!session->ended)
 		return !session->beside ||
@@ -267,6 +265,7 @@ void loop_run(struct session *session)
 	if (!session->beside)
 		signals_reap(session);
 	while (goes_on(session)) {
+		waking_look(session);
 		size_t count = fill_polls(session, polls, sizeof polls / sizeof polls[0]);
 		int timeout_ms = run_timers(session);
 		if (poll(polls, count, timeout_ms) > 0)
@@ -281,8 +280,6 @@ void loop_run(struct session *session)
 		}
 		session_harvest(session, false);
 		rotate_prune(session);
-		if (session->dormant.fd >= 0 && !session->process_count)
-			session->ended |= !dormant_read(&session->dormant);
 	}
 	if (!first_ended && session->ended)
 		end_first(session);

@@ -13,8 +13,9 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/quote.h"
 
-enum { SMALL_FILE = 64 * 1024 };
+enum { SMALL_FILE = 64 * 1024, COMMAND_BYTES_MAX = 4 * 1024 * 1024, COMMAND_SHOWN = 16 * 1024 };
 
 __attribute__((format(printf, 2, 3))) static int read_file(struct text *text, const char *format,
 							   ...)
@@ -306,4 +307,36 @@ bool procfs_exit_status(pid_t pid, int pidfd, int *ret_wait_status)
 	return status_from_pidfd(pidfd, ret_wait_status) ||
 	       status_from_zombie(pid, ret_wait_status) ||
 	       status_from_pidfd(pidfd, ret_wait_status);
+}
+
+/* A program that wrote a title over its arguments has left zeros behind it: no empty words. */
+static void trim_title(struct text *raw)
+{
+	size_t end = raw->length;
+	while (end > 0 && !raw->data[end - 1])
+		end--;
+	if (raw->length - end > 8)
+		raw->length = end + 1;
+}
+
+char *procfs_command(pid_t pid)
+{
+	char path[64];
+	struct text raw = {0}, shown = {0};
+	char *command = NULL;
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	if (!io_read_file(path, COMMAND_BYTES_MAX, &raw)) {
+		trim_title(&raw);
+		for (size_t at = 0; at < raw.length && shown.length < COMMAND_SHOWN;) {
+			const char *word = raw.data + at;
+			text_put(&shown, at ? " " : "");
+			quote_argument(&shown, word);
+			at += strlen(word) + 1;
+		}
+	}
+	text_done(&raw);
+	if (text_take(&shown, &command))
+		command = tm_strdup("");
+	text_done(&shown);
+	return command;
 }

@@ -49,3 +49,5 @@ TM_MUST_CHECK int procfs_threads(pid_t pid, bool own_namespace, uint32_t **ret_t
 bool procfs_exit_status(pid_t pid, int pidfd, int *ret_wait_status);
 /* Is the process in another pid namespace than we are? */
 bool procfs_other_namespace(pid_t pid);
+/* Its command line, quoted as a shell wants it; "" when that cannot be read. tm_free(). */
+char *procfs_command(pid_t pid);

@@ -80,6 +80,8 @@ void section_end(struct section *section, const struct section_ending *ending);
 /* Record, pause or stop: what the agent is told, and the trace where it was paused. Thread-safe. */
 void section_set_state(struct section *section, enum wire_state state);
 enum wire_state section_state(const struct section *section);
+/* Its agent has the memory and records. Thread-safe. */
+bool section_agent_ready(const struct section *section);
 /*
  * From now on blocks are sampled by this interval; 0: all are recorded. `why` is
  * for the trace, in a few words; "" if somebody asked for it. Thread-safe.

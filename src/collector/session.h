@@ -39,6 +39,13 @@ struct session_process {
 	bool replaced;      /* recording it has ended; it may have a new entry */
 };
 
+/* The way of a program that is woken: waking.c. */
+struct waking {
+	int memory_fd; /* what it is given, until it has it; -1: nothing yet, or no more */
+	unsigned tries;
+	bool came;
+};
+
 struct session {
 	const struct collector_options *options;
 	struct launch_origin origin;
@@ -55,6 +62,7 @@ struct session {
 	struct control control;
 	bool beside;            /* the first process is not our child */
 	struct dormant dormant; /* its page, where it is to be woken */
+	struct waking waking;
 	int follow_fd; /* pidfd of a first process that is not our child; -1: it is, or none */
 	int usr1_fd;   /* eventfd: a program got a SIGUSR1 for us */
 	struct rendezvous_peer peers[SESSION_PEERS];
@@ -99,6 +107,8 @@ TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char
 /* The next piece of a process: the recording goes on in a new file. */
 TM_MUST_CHECK int admit_rotate(struct session *session, struct session_process *process,
 			       struct tm_error *err);
+/* Its trace is finished, and removed. */
+void admit_drop(struct session_process *process);
 /* After all: the traces of starters go when something else was recorded. */
 void admit_drop_starters(struct session *session);
 
@@ -117,6 +127,22 @@ void entering_tell(struct session *session);
 const char *entering_note(struct session_process *process, const char *note);
 /* Of a process's pieces the last one says it. */
 void entering_hand_over(struct session_process *process, struct session_process *next);
+
+/* ---- waking.c ---- */
+
+/* It has been told to come, and has not come so far. */
+bool waking_waits(struct session *session);
+/* What it says in its page now. To be called before what it may have sent is looked for. */
+void waking_look(struct session *session);
+/* Why it does not come: a sentence; NULL: it may, or has. */
+const char *waking_refusal(struct session *session);
+/* It calls again. True: it was answered; the connection is closed. */
+bool waking_answer(struct session *session, struct rendezvous_peer *peer);
+/* The memory that a process was given; takes the descriptor. */
+void waking_keep(struct session *session, pid_t pid, int memory_fd);
+void waking_done(struct session *session);
+/* After all: an error if it would not come, or went before it did. */
+TM_MUST_CHECK int waking_check(struct session *session, struct tm_error *err);
 
 /* ---- late.c ---- */
 

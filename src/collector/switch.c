@@ -99,6 +99,11 @@ void section_set_state(struct section *section, enum wire_state state)
 }
 
 /* Whether all blocks are recorded or some are makes no difference here. */
+bool section_agent_ready(const struct section *section)
+{
+	return atomic_load(&section->control->agent_ready);
+}
+
 enum wire_state section_state(const struct section *section)
 {
 	const struct wire_control *control = section->control;

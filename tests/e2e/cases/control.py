@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speaking to a recording: list, ctl, signals, agents that sleep, programs that record themselves.
+"""Speaking to a recording: list, ctl, signals, programs that record themselves.
 
 The target (obey) does what it is told line by line, so each case knows exactly what happened
 before a switch was turned and what after.
 """
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -63,10 +62,6 @@ def by_itself(t, env=None):
     return program
 
 
-def asleep(t, env=None):
-    return Program(t, [t.tidemark, "run", "--dormant", "--", t.target("obey")], env)
-
-
 def ctl(t, pid, *words):
     result = t.tool("ctl", str(pid), *words)
     t.need(result.status == 0, f"ctl {' '.join(words)}: {result.status} {result.err}")
@@ -99,6 +94,20 @@ def calls(report, name):
 def figures(t, report, **wanted):
     for key, value in wanted.items():
         t.equal(key, report[key], value)
+
+
+def bare_descriptors(t):
+    bare = Program(t, [t.target("obey")])
+    with bare:
+        wanted = sorted(os.listdir(f"/proc/{bare.process.pid}/fd"))
+        bare.end()
+    return wanted
+
+
+def nothing_more(t, pid, descriptors):
+    """The program has these descriptors and one thread, as without us."""
+    t.equal("descriptors", sorted(os.listdir(f"/proc/{pid}/fd")), descriptors)
+    t.equal("threads", len(os.listdir(f"/proc/{pid}/task")), 1)
 
 
 # ---- ctl ----
@@ -291,151 +300,6 @@ def killed(t):
         watch.kill(pid)
 
 
-# ---- an agent that sleeps ----
-
-def page_of(pid):
-    return pathlib.Path(f"/dev/shm/tidemark-agent-{os.getuid()}-{pid}")
-
-
-def attached(t, program, name, *options):
-    """'tidemark attach', once the session is there."""
-    process = start_program([t.tidemark, "attach", "-q", "-o", t.folder / name, *options,
-                             str(program.process.pid)], stderr=open(t.folder / "errors", "ab"),
-                            env=t.environment(), cwd=t.folder)
-    program.poll(lambda: row_of(t, process.pid), "a session")
-    return process
-
-
-def bare_descriptors(t):
-    bare = Program(t, [t.target("obey")])
-    with bare:
-        wanted = sorted(os.listdir(f"/proc/{bare.process.pid}/fd"))
-        bare.end()
-    return wanted
-
-
-def nothing_more(t, pid, descriptors):
-    """The program has these descriptors and one thread, as without us."""
-    t.equal("descriptors", sorted(os.listdir(f"/proc/{pid}/fd")), descriptors)
-    t.equal("threads", len(os.listdir(f"/proc/{pid}/task")), 1)
-
-
-@case("dormant/wake", "recording a program later, without the right to trace it, and leaving it")
-def wake(t):
-    wanted = bare_descriptors(t)
-    program = asleep(t)
-    with program:
-        pid = program.process.pid
-        program.say("early 100 10")
-        nothing_more(t, pid, wanted)
-        t.equal("mode of its page", page_of(pid).stat().st_mode & 0o777, 0o600)
-        t.equal("no session", row_of(t, pid), None)
-        listed = json.loads(t.tool("list", "--json").out)["processes"]
-        t.equal("listed", [row["dormant"] for row in listed if row["pid"] == pid], [True])
-        mappings = []
-        for turn in range(4):
-            process = attached(t, program, f"d{turn}.tide")
-            program.say("late 20 10")
-            program.say("free early 5")
-            twice = t.tool("attach", str(pid))
-            t.expect(twice.status == 1 and "recorded already" in twice.err, twice.err)
-            if turn % 2:
-                process.send_signal(signal.SIGINT)
-            else:
-                result = t.tool("detach", str(pid))
-                t.expect(result.status == 0 and "sleeps again" in result.err, result.err)
-            t.equal("attach's status", process.wait(t.seconds), 0)
-            program.say("pause 10 10")
-            program.say("free late 20")
-            mappings.append(len(pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()))
-        t.equal("descriptors after", sorted(os.listdir(f"/proc/{pid}/fd")), wanted)
-        t.equal("mappings do not grow", mappings[1:], mappings[1:2] * 3)
-        t.equal("children", program.say("children").strip(), "children none")
-        t.equal("status", program.end(), 0)
-        t.equal("its page is gone", page_of(pid).exists(), False)
-    for turn in range(4):
-        report = t.report(t.folder / f"d{turn}.tide", "--section", "functions")
-        figures(t, report, allocations=20, frees=0, freed_older=5, freed_unseen=0, lost_events=0,
-                source="attach", end="detached" if turn % 2 else "stopped")
-        t.equal("late", calls(report, "make_late"), 20)
-
-
-@case("dormant/threads", "waking, pausing and leaving a program whose threads never rest")
-def wake_threads(t):
-    program = asleep(t)
-    with program:
-        program.say("storm 4")
-        for turn in range(6):
-            process = attached(t, program, f"d{turn}.tide")
-            program.poll(lambda: (row_of(t, process.pid) or {"events": 1})["events"] > 1000,
-                         "events")
-            process.send_signal(signal.SIGINT)
-            t.equal("attach's status", process.wait(t.seconds), 0)
-        watch.kill(program.process.pid)
-        program.ended()
-        t.tool("list")   # takes its page away
-    for turn in range(6):
-        report = t.report(t.folder / f"d{turn}.tide")
-        figures(t, report, lost_events=0)
-        t.expect(report["allocations"] > 100, f"turn {turn}: {report['allocations']}")
-        t.expect(report["freed_unseen"] <= 8, f"turn {turn}: unseen {report['freed_unseen']}")
-        sound(t, t.folder / f"d{turn}.tide")
-
-
-@case("dormant/offspring", "children and programs that a sleeping one starts can be woken, too")
-def offspring(t):
-    program = asleep(t)
-    with program:
-        pid = program.process.pid
-        program.say("early 10 10")
-        program.say("fork")
-        program.say("exec", "ready\n")
-        process = attached(t, program, "d.tide")
-        program.say("late 20 10")
-        process.send_signal(signal.SIGTERM)
-        t.equal("attach's status", process.wait(t.seconds), 0)
-        t.equal("status", program.end(), 0)
-        left = [path.name for path in page_of(pid).parent.glob(f"tidemark-agent-*-{pid}")]
-        t.equal("pages left", left, [])
-    figures(t, t.report(t.folder / "d.tide"), allocations=20, source="attach")
-
-
-@case("dormant/killed", "a killed recorder, or a killed program: nothing hangs, nothing is left")
-def wake_killed(t):
-    program = asleep(t)
-    with program:
-        pid = program.process.pid
-        process = attached(t, program, "d0.tide")
-        program.say("late 20 10")
-        process.kill()
-        process.wait(t.seconds)
-        program.say("churn 2 20000")   # finds out that nobody reads
-        process = attached(t, program, "d1.tide")
-        program.say("late 30 10")
-        watch.kill(pid)
-        t.equal("attach's status", process.wait(t.seconds), 0)
-        t.tool("list")
-        t.equal("stale page", page_of(pid).exists(), False)
-    figures(t, t.report(t.folder / "d1.tide"), allocations=30, end="killed")
-
-
-@case("dormant/rotate", "SIGUSR1 to the tidemark of an attach begins a new file")
-def wake_rotate(t):
-    program = asleep(t)
-    with program:
-        process = attached(t, program, "d.%i.tide")
-        program.say("early 20 10")
-        process.send_signal(signal.SIGUSR1)
-        program.poll(lambda: (row_of(t, process.pid) or {"piece": 0})["piece"] == 2, "piece 2")
-        program.say("late 30 10")
-        process.send_signal(signal.SIGHUP)
-        t.equal("attach's status", process.wait(t.seconds), 0)
-        program.end()
-    figures(t, t.report(t.folder / "d.1.tide"), allocations=20, end="rotated", piece=1)
-    figures(t, t.report(t.folder / "d.2.tide"), allocations=50, inherited_allocations=20,
-            end="detached", piece=2)
-
-
 # ---- by the environment alone ----
 
 @case("self/start", "a program that records itself, and cannot notice")
@@ -590,11 +454,3 @@ def variables(t):
         t.expect(wrong_one.status == 2 and said in wrong_one.err, wrong_one.err)
     off = t.record(["simple"], env={"TIDEMARK_QUIET": "0"})
     t.expect(off.our_lines(), "TIDEMARK_QUIET=0 is not quiet")
-
-
-@case("dormant/unchanged", "a program in which an agent sleeps behaves as without it")
-def unchanged(t):
-    agent = {"LD_PRELOAD": str(t.build / "libtidemark.so")}
-    for command in (["graph"], ["exceptions"], ["simple"]):
-        t.same_behaviour(t.bare(command), t.bare(command, env=agent))
-    t.equal("traces", traces(t), [])

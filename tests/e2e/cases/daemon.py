@@ -5,7 +5,7 @@ import pathlib
 import re
 import time
 
-from cases.attach import Attachee, Recorder
+from cases.attach import Attachee
 from cases.control import row_of
 from harness import Failure, case
 from watch import kill, state
@@ -127,17 +127,6 @@ def mistakes(t):
         result = t.tool("attach", *options)
         t.equal(f"attach {options}: status", result.status, status)
         t.expect(words in result.err, f"attach {options}: says {result.err!r}")
-
-
-@case("dormant/signals", "an agent cannot be woken in a program that gets signals all the time")
-def woken_in_a_storm(t):
-    with Attachee(t, "storm", env=t.environment({"LD_PRELOAD": str(t.build / "libtidemark.so")})) as it:
-        for turn in range(3):
-            with Recorder(t, it.pid, trace=t.folder / f"{turn}.tide") as tool:
-                tool.saw()
-                tool.stop()
-                tool.check()
-        it.finish()
 
 
 UNITS = pathlib.Path(__file__).resolve().parents[3] / "contrib" / "systemd"
