@@ -138,8 +138,8 @@ def answered_late(t):
         process.send_signal(signal.SIGSTOP)
         program.say("early 10 10")
         process.send_signal(signal.SIGCONT)
-        program.poll(lambda: program.say("late 1 10") or row_of(t, process.pid)["events"] > 5,
-                     "events")
+        program.poll(lambda: program.say("late 1 10") or
+                     (row_of(t, process.pid) or {"events": 0})["events"] > 5, "events")
         process.send_signal(signal.SIGINT)
         t.equal("attach's status", process.wait(t.seconds), 0)
         t.equal("status", program.end(), 0)
