@@ -101,6 +101,10 @@ static void put_nothing_recorded(struct text *text, const struct collector_trace
 	if (trace && trace->sanitizer)
 		text_put(text, "the program is built with a sanitizer, whose allocator hides it; "
 			       "build it without -fsanitize\n");
+	else if (trace && !trace->agent_began)
+		text_put(text,
+			 "the agent in the program was answered too late (is the machine too "
+			 "busy, or was tidemark stopped?), or got no memory; record it again\n");
 	else if (trace)
 		text_put(text, "the program made none through malloc and its kin\n");
 	else

@@ -203,6 +203,7 @@ static void fill_trace(const struct session *session, const struct session_proce
 		trace->rate = rate_of(session->options, trace->path, trace->file_bytes,
 				      trace->end.duration_ns);
 	trace->bad_events = result->bad_events;
+	trace->agent_began = result->agent_ready;
 	trace->name_warnings = result->name_warnings;
 	memcpy(trace->name_warning, result->name_warning, sizeof trace->name_warning);
 	trace->named = result->named;

@@ -103,6 +103,7 @@ struct collector_trace {
 	char name_warning[512];  /* about the first of them */
 	bool named;              /* names were looked up */
 	bool names_cut;          /* not all names were looked up */
+	bool agent_began;        /* it got the memory to record into */
 	bool sanitizer;          /* it is built with AddressSanitizer or one of its kin */
 	struct tm_error problem; /* code 0: none */
 };

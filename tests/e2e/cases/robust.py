@@ -91,6 +91,19 @@ def collector_stopped_loads(t):
     t.expect("taken too long" in t.tool("info", t.trace).out, "the trace does not say so")
 
 
+@case("collector/stopped_start", "a program that starts while tidemark is stopped hangs, or seems to be recorded")
+def stopped_start(t):
+    script = "echo ready; read line; exec /bin/echo gone on"
+    with Watch(t.start([t.tidemark, "run", "-o", t.trace, "--", "sh", "-c", script]), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        watch.process.send_signal(signal.SIGSTOP)
+        watch.send(b"\n")
+        watch.wait_for("gone on\n")
+        watch.process.send_signal(signal.SIGCONT)
+        watch.wait_for("answered too late", watch.process.stderr.fileno())
+        t.equal("status", watch.ended(), 0)
+
+
 @case("collector/stopped_idle", "a short stop of tidemark loses events")
 def collector_stopped_shortly(t):
     with start_steady(t, 1) as watch:
