@@ -321,7 +321,7 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	result->bad_events =
 		section->feed.bad_events + section->cursors.bad + section->feed.stacks.bad_nodes;
 	result->sampled_bytes = atomic_load(&section->sampled_bytes);
-	result->agent_ready = atomic_load(&control->agent_ready);
+	result->agent_ready = section_agent_ready(section);
 	result->end = (struct trace_end){
 		.cause = section->how.cause,
 		.status = section->how.status,

@@ -116,7 +116,8 @@ void section_finish_names(struct section *section, struct trace_writer *writer);
 struct section_result {
 	struct model_totals totals;
 	struct trace_end end;
-	uint64_t bad_events, agent_ready;
+	uint64_t bad_events;
+	bool agent_ready;
 	uint64_t sampled_bytes; /* the largest interval that blocks were sampled by; 0: none was */
 	unsigned name_warnings; /* files that could not be used for names */
 	char name_warning[512]; /* about the first of them */

@@ -98,12 +98,12 @@ void section_set_state(struct section *section, enum wire_state state)
 		section_wake(section);
 }
 
-/* Whether all blocks are recorded or some are makes no difference here. */
 bool section_agent_ready(const struct section *section)
 {
 	return atomic_load(&section->control->agent_ready);
 }
 
+/* Whether all blocks are recorded or some are makes no difference here. */
 enum wire_state section_state(const struct section *section)
 {
 	const struct wire_control *control = section->control;
