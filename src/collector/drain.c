@@ -163,6 +163,12 @@ static uint64_t pass(struct section *section)
 	return words;
 }
 
+void section_catch_up(struct section *section)
+{
+	for (int i = 0; i < 2 && !atomic_load(&section->ending); i++)
+		pass(section);
+}
+
 /* Also of the images before: their names may still be coming. */
 static void tick_names(struct section *section)
 {

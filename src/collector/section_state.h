@@ -101,6 +101,11 @@ struct section {
 
 /* Passes until the section has ended and all is read. */
 void section_drain(struct section *section);
+/*
+ * What has been published so far: one pass sees it, the next releases it. Nothing once the section
+ * ends, for that has passes of its own.
+ */
+void section_catch_up(struct section *section);
 /* What the watch thread has seen since. */
 void section_read_notes(struct section *section);
 

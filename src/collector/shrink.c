@@ -57,6 +57,7 @@ static void snapshot(struct section *section, const struct pressure_look *look)
 	snprintf(sentence, sizeof sentence,
 		 "near the memory limit: %s of %s are used; snapshot on disk", used.text,
 		 units_bytes(look->program.limit_bytes).text);
+	section_catch_up(section);
 	put_moment(section, look->now_ns, sentence);
 	feed_snapshot(&section->feed);
 }

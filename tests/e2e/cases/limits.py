@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 
+from cases import control
 from harness import case, run_program
 from watch import Watch, children, kill, state
 
@@ -119,6 +120,26 @@ def both_killed(t):
     # Names may not have been looked up yet: that can be made up for.
     t.equal("symbolize", t.tool("symbolize", t.trace).status, 0)
     t.equal("first_malloc()", calls(t.report(None, "--by", "function"), "first_malloc"), 1000)
+
+
+@case("memory/last_moment", "blocks made just before the limit are not in what is saved of them")
+def last_moment(t):
+    group = Group(t.folder / "group", 2)
+    command = [t.tidemark, "run", "-o", t.trace, "--", t.target("obey")]
+    with control.Program(t, command, {"TIDEMARK_CGROUP": str(group.folder)}) as program:
+        recorder = program.process.pid
+        for number, percent in enumerate((92, 96, 99), 1):
+            # It stood still, and finds both at once: new blocks, and how much is used.
+            os.kill(recorder, signal.SIGSTOP)
+            program.poll(lambda: state(recorder) == "T", "a recorder that stands still")
+            program.say("early 1000 48")
+            group.use(LIMIT * percent // 100)
+            os.kill(recorder, signal.SIGCONT)
+            program.poll(lambda: len(modes(t, "snapshot")) == number, f"snapshot {number}")
+            info = json.loads(t.tool("info", t.trace, "--json").out)
+            t.expect(info["sections"][-1]["events_in_slices"] >= 1000 * number,
+                     f"{info['sections'][-1]['events_in_slices']} of {1000 * number} events are "
+                     f"in the aggregates at {percent} %")
 
 
 def faulty(t, **settings):
