@@ -375,8 +375,8 @@ void namer_stream_reap(struct namer_stream *stream, uint64_t now_ns)
 	}
 	stream->worker = 0;
 	drop_worker(stream);
-	/* A fifth of a core at most, while the program runs. */
-	uint64_t took_ns = now_ns - stream->started_ns;
-	uint64_t pause_ns = took_ns * 4 > SECOND_NS ? took_ns * 4 : SECOND_NS;
+	/* A twentieth of a core at most, while the program runs. */
+	uint64_t pause_ns = (now_ns - stream->started_ns) * 19;
+	pause_ns = pause_ns > SECOND_NS ? pause_ns : SECOND_NS;
 	stream->next_ns = now_ns + (crashed ? 0 : pause_ns);
 }

@@ -2,9 +2,9 @@
 #include "symbols/unpack.h"
 
 #include <errno.h>
+#include <libdeflate.h>
 #include <limits.h>
 #include <lzma.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include "base/memory.h"
@@ -17,11 +17,17 @@ int unpack_zlib(const uint8_t *packed, size_t packed_bytes, size_t plain_bytes, 
 	/* No deflate stream grows more than that. */
 	if (plain_bytes / 1100 > packed_bytes)
 		return -EBADMSG;
-	uint8_t *plain = tm_alloc(plain_bytes);
-	uLongf got = plain_bytes;
+	/* Twice as fast as zlib, where the whole is at hand. */
+	struct libdeflate_decompressor *unpacker = libdeflate_alloc_decompressor();
+	uint8_t *plain = unpacker ? tm_alloc(plain_bytes) : NULL;
+	enum libdeflate_result code = LIBDEFLATE_BAD_DATA;
+	if (plain)
+		code = libdeflate_zlib_decompress(unpacker, packed, packed_bytes, plain,
+						  plain_bytes, NULL);
+	libdeflate_free_decompressor(unpacker);
 	if (!plain)
 		return -ENOMEM;
-	if (uncompress(plain, &got, packed, packed_bytes) != Z_OK || got != plain_bytes) {
+	if (code != LIBDEFLATE_SUCCESS) {
 		tm_free(plain);
 		return -EBADMSG;
 	}
