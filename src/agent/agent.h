@@ -111,6 +111,7 @@ struct agent {
 	void (*free)(void *block);
 	struct wire_filter *filter; /* set before state SAMPLED: that of `map` */
 	struct agent_slot *slots;   /* set once in init: AGENT_SLOTS entries */
+	struct lane *first_lane;    /* set once, before `first` */
 	struct agent_count first_count __attribute__((aligned(64)));
 	struct wire_map map __attribute__((aligned(64))); /* set once in init */
 	struct wire_page *page;              /* set in init, before state DORMANT; NULL: none */
@@ -189,6 +190,9 @@ struct call_site {
 	uintptr_t sp;
 	uintptr_t bp;
 };
+
+/* For what is called rarely: a site that nobody has the address of can stay in registers. */
+#define SITE_COPY(site) (&(struct call_site){(site)->pc, (site)->sp, (site)->bp})
 
 /* To be used directly in an exported function compiled with a frame pointer. */
 #define CALL_SITE()                                                                       \

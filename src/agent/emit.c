@@ -259,9 +259,9 @@ bool emit_refill(struct lane *lane, uint32_t words)
 
 void emit_extra(struct lane *lane, enum wire_extra kind, const uint64_t *payload, uint32_t words)
 {
-	uint64_t *w = emit_open(lane, words + 2);
-	if (!w)
+	if (!emit_open(lane, words + 2))
 		return;
+	uint64_t *w = lane->cursor;
 	w[0] = emit_head(WIRE_OP_EXTRA, WIRE_API_MALLOC);
 	w[1] = (uint64_t)kind | (uint64_t)(words + 2) << 16;
 	for (uint32_t i = 0; i < words; i++)
@@ -294,9 +294,9 @@ void emit_module(struct lane *lane, const struct module *module)
 	uint32_t id_words = (module->build_id_bytes + 7) / 8, path_words = (path_bytes + 7) / 8;
 	uint32_t head_words = sizeof(struct wire_ev_module) / 8;
 	uint32_t words = 2 + head_words + id_words + path_words;
-	uint64_t *w = emit_open(lane, words);
-	if (!w)
+	if (!emit_open(lane, words))
 		return;
+	uint64_t *w = lane->cursor;
 	w[0] = emit_head(WIRE_OP_EXTRA, WIRE_API_MALLOC);
 	w[1] = (uint64_t)WIRE_EV_MODULE | (uint64_t)words << 16;
 	struct wire_ev_module event = {.instance = module->instance,

@@ -38,9 +38,9 @@ static inline uint64_t emit_head(enum wire_op op, enum wire_api api)
 	return stamp << 8 | (uint64_t)api << 4 | op;
 }
 
-/* Where to write up to `words` words, or NULL: the event is lost and counted. emit_close() must
- * follow. */
-static inline uint64_t *emit_open(struct lane *lane, uint32_t words)
+/* Up to `words` words may be written at the lane's cursor, and emit_close() must follow. False: the
+ * event is lost and counted. */
+static AGENT_INLINE bool emit_open(struct lane *lane, uint32_t words)
 {
 	atomic_store_explicit(&lane->stream->busy, 1, memory_order_relaxed);
 	compiler_barrier(); /* the collector's membarrier makes this store and the load below
@@ -49,12 +49,12 @@ static inline uint64_t *emit_open(struct lane *lane, uint32_t words)
 		     lane->cursor + words > lane->limit) &&
 	    !emit_refill(lane, words)) {
 		atomic_store_explicit(&lane->stream->busy, 0, memory_order_release);
-		return NULL;
+		return false;
 	}
-	return lane->cursor;
+	return true;
 }
 
-static inline void emit_close(struct lane *lane, uint64_t *end)
+static AGENT_INLINE void emit_close(struct lane *lane, uint64_t *end)
 {
 	lane->cursor = end;
 	wire_chunk_commit(lane->chunk, (uint32_t)(end - lane->chunk->words));
@@ -62,22 +62,22 @@ static inline void emit_close(struct lane *lane, uint64_t *end)
 	atomic_store_explicit(&lane->stream->busy, 0, memory_order_release);
 }
 
-static inline void emit2(struct lane *lane, enum wire_op op, enum wire_api api, uint64_t w1)
+static AGENT_INLINE void emit2(struct lane *lane, enum wire_op op, enum wire_api api, uint64_t w1)
 {
-	uint64_t *w = emit_open(lane, 2);
-	if (unlikely(!w))
+	if (!emit_open(lane, 2))
 		return;
+	uint64_t *w = lane->cursor;
 	w[0] = emit_head(op, api);
 	w[1] = w1;
 	emit_close(lane, w + 2);
 }
 
-static inline void emit3(struct lane *lane, enum wire_op op, enum wire_api api, uint64_t w1,
-			 uint64_t w2)
+static AGENT_INLINE void emit3(struct lane *lane, enum wire_op op, enum wire_api api, uint64_t w1,
+			       uint64_t w2)
 {
-	uint64_t *w = emit_open(lane, 3);
-	if (unlikely(!w))
+	if (!emit_open(lane, 3))
 		return;
+	uint64_t *w = lane->cursor;
 	w[0] = emit_head(op, api);
 	w[1] = w1;
 	w[2] = w2;
@@ -87,9 +87,9 @@ static inline void emit3(struct lane *lane, enum wire_op op, enum wire_api api, 
 static inline void emit4(struct lane *lane, enum wire_op op, enum wire_api api, uint64_t w1,
 			 uint64_t w2, uint64_t w3)
 {
-	uint64_t *w = emit_open(lane, 4);
-	if (unlikely(!w))
+	if (!emit_open(lane, 4))
 		return;
+	uint64_t *w = lane->cursor;
 	w[0] = emit_head(op, api);
 	w[1] = w1;
 	w[2] = w2;

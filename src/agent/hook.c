@@ -73,6 +73,14 @@ AGENT_COLD void hook_unrecorded(struct lane *lane, const struct call_site *site,
 		hook_block(lane, site, WIRE_OP_ALLOC, api, new.block, new.bytes, new.alignment);
 }
 
+AGENT_COLD void hook_free_stack(struct lane *lane, const struct call_site *site, enum wire_api api,
+				void *block)
+{
+	hook_raise(lane, site);
+	emit3(lane, WIRE_OP_FREE_STACK, api, (uint64_t)block, (uint64_t)unwind(lane, site) << 32);
+	hook_lower(lane);
+}
+
 AGENT_COLD void hook_free_unrecorded(struct lane *lane, const struct call_site *site,
 				     enum wire_api api, void *block)
 {

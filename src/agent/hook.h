@@ -19,7 +19,7 @@
 #include "agent/unwind.h"
 
 /* May this call be recorded? NULL: just do the real thing. */
-static inline struct lane *hook_begin(const struct call_site *site)
+static AGENT_INLINE struct lane *hook_begin(const struct call_site *site)
 {
 	if (unlikely(atomic_load_explicit(&agent.state, memory_order_relaxed) != AGENT_ON) &&
 	    !agent_start())
@@ -137,19 +137,24 @@ static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *s
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_ALLOC, api, block, bytes, alignment);
 	else
-		hook_unrecorded(lane, site, api, (struct hook_new_block){block, bytes, alignment});
+		hook_unrecorded(lane, SITE_COPY(site), api,
+				(struct hook_new_block){block, bytes, alignment});
 }
 
-static inline void hook_end_block(struct lane *lane, const struct call_site *site, enum wire_op op,
-				  enum wire_api api, void *block)
+/* --free-stacks */
+void hook_free_stack(struct lane *lane, const struct call_site *site, enum wire_api api,
+		     void *block);
+
+static AGENT_INLINE void hook_end_block(struct lane *lane, const struct call_site *site,
+					enum wire_op op, enum wire_api api, void *block)
 {
-	hook_raise(lane, site);
 	if (unlikely(agent.map.options & WIRE_OPT_FREE_STACKS) && op == WIRE_OP_FREE &&
-	    (hook_recording() || sample_is_on()))
-		emit3(lane, WIRE_OP_FREE_STACK, api, (uint64_t)block,
-		      (uint64_t)unwind(lane, site) << 32);
-	else
-		emit2(lane, op, api, (uint64_t)block);
+	    (hook_recording() || sample_is_on())) {
+		hook_free_stack(lane, SITE_COPY(site), api, block);
+		return;
+	}
+	hook_raise(lane, site);
+	emit2(lane, op, api, (uint64_t)block);
 	hook_lower(lane);
 }
 
@@ -158,13 +163,13 @@ void hook_free_unrecorded(struct lane *lane, const struct call_site *site, enum 
 			  void *block);
 
 /* Before the real free. */
-static inline void hook_free(struct lane *lane, const struct call_site *site, enum wire_api api,
-			     void *block)
+static AGENT_INLINE void hook_free(struct lane *lane, const struct call_site *site,
+				   enum wire_api api, void *block)
 {
 	if (hook_recording())
 		hook_end_block(lane, site, WIRE_OP_FREE, api, block);
 	else
-		hook_free_unrecorded(lane, site, api, block);
+		hook_free_unrecorded(lane, SITE_COPY(site), api, block);
 }
 
 enum hook_realloc {

@@ -174,6 +174,8 @@ bool session_begin(void)
 	agent_fixed.pid = (uint32_t)sys_getpid();
 	atomic_store(&agent.slow_clock, ns ? AGENT_CLOCK_NS : AGENT_CLOCK_TSC);
 	agent.tid_offset = find_tid_offset();
+	if (!agent.tid_offset)
+		atomic_store(&agent.shared_tls, 1);
 	if (!sys_failed(sys_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0)))
 		atomic_store(&agent.map.control->quick_barrier, 1);
 	if (!(again ? renew_tables() : make_tables())) {

@@ -124,7 +124,8 @@ static struct lane *insert(uintptr_t thread, uint32_t tid)
 			atomic_store_explicit(&agent.slots[slot].lane, lane, memory_order_release);
 			if (!atomic_exchange(&agent.has_first, 1)) {
 				lane->count = &agent.first_count;
-				/* Pairs with the acquire in sample_count(). */
+				agent.first_lane = lane;
+				/* Pairs with the acquire in sample_count() and lane_enter(). */
 				atomic_store_explicit(&agent.first, thread, memory_order_release);
 			}
 			emit_thread_name(lane);

@@ -101,6 +101,12 @@ struct lane_labelled {
 };
 
 struct lane {
+	/*
+	 * The words that every event touches lie in the second half of 128 bytes. The stream's and
+	 * the chunk's lie in the first, so that none has its place in a page in common with one of
+	 * ours: the processor would take our load for one of what was just stored there.
+	 */
+	uint8_t apart[64];
 	/* Emission. */
 	uint64_t *cursor; /* next word in the chunk */
 	uint64_t *limit;  /* events of up to WIRE_EXTRA_WORDS_MAX words need a test of their own */
@@ -154,7 +160,8 @@ struct lane *lane_adopt(struct lane *lane, uintptr_t thread);
 
 static inline uint32_t slot_of(uintptr_t thread)
 {
-	return (uint32_t)((thread >> 6) * 0x9e3779b97f4a7c15ull >> 40) & (AGENT_SLOTS - 1);
+	_Static_assert(AGENT_SLOTS == 1 << 14, "the shift");
+	return (uint32_t)(thread * 0x9e3779b97f4a7c15ull >> (64 - 14));
 }
 
 /* Borrowed; NULL if this thread has none. */
@@ -162,9 +169,10 @@ static inline struct lane *lane_find(uintptr_t thread)
 {
 	uint32_t slot = slot_of(thread);
 	for (;;) {
-		uintptr_t key = atomic_load_explicit(&agent.slots[slot].key, memory_order_acquire);
+		struct agent_slot *one = &agent.slots[slot];
+		uintptr_t key = atomic_load_explicit(&one->key, memory_order_acquire);
 		if (likely(key == thread))
-			return atomic_load_explicit(&agent.slots[slot].lane, memory_order_relaxed);
+			return atomic_load_explicit(&one->lane, memory_order_relaxed);
 		if (!key)
 			return NULL;
 		slot = (slot + 1) & (AGENT_SLOTS - 1);
@@ -176,17 +184,20 @@ static inline uint32_t thread_id_now(uintptr_t thread)
 	return *(volatile uint32_t *)(thread + agent.tid_offset);
 }
 
-static inline struct lane *lane_enter(const struct call_site *site)
+static AGENT_INLINE struct lane *lane_enter(const struct call_site *site)
 {
 	uintptr_t thread = thread_pointer();
-	struct lane *lane = lane_find(thread);
-	if (unlikely(!lane || !agent.tid_offset || lane->tid != thread_id_now(thread) ||
+	/* Many programs have but one. */
+	struct lane *lane = atomic_load_explicit(&agent.first, memory_order_acquire) == thread
+				    ? agent.first_lane
+				    : lane_find(thread);
+	if (unlikely(!lane || lane->tid != thread_id_now(thread) ||
 		     atomic_load_explicit(&agent.shared_tls, memory_order_relaxed))) {
 		lane = lane_adopt(lane, thread);
 		if (!lane)
 			return NULL;
 	}
 	if (unlikely(lane->agent_sp | lane->real_sp))
-		return lane_enter_slow(lane, site);
+		return lane_enter_slow(lane, SITE_COPY(site));
 	return lane;
 }

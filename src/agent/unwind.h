@@ -122,7 +122,7 @@ static AGENT_INLINE uint32_t unwind_memo(struct lane *lane, const struct call_si
 			if (memo->tags[set][way] == tag &&
 			    memo_holds(memo, &memo->tails[set * TAIL_WAYS + way], site, key))
 				return memo->tails[set * TAIL_WAYS + way].node;
-	return unwind_walk(lane, site, heap, tag);
+	return unwind_walk(lane, SITE_COPY(site), heap, tag);
 }
 
 /* heap: only where the thread has no other labels. */
