@@ -29,8 +29,12 @@ static int add_area(struct bulk *bulk)
 	bulk->next = (char *)start;
 	bulk->left_bytes = AREA_BYTES;
 #ifdef MADV_HUGEPAGE
-	/* Advice only: where it is refused the table is slower, not wrong. */
-	(void)madvise(bulk->next, AREA_BYTES, MADV_HUGEPAGE);
+	/*
+	 * Advice only: where it is refused the table is slower, not wrong. Not for the first area:
+	 * to find and clear a huge page takes milliseconds, which a small table never earns.
+	 */
+	if (bulk->areas)
+		(void)madvise(bulk->next, AREA_BYTES, MADV_HUGEPAGE);
 #endif
 	area->next = bulk->areas;
 	bulk->areas = area;
