@@ -21,7 +21,7 @@ enum {
 	MODULES_MAX = 1 << 17,
 	REQUESTS_MAX = 1 << 24, /* distinct addresses of one image; beyond, no names */
 	MESSAGES_AT_ONCE = 64,
-	FIRST_BATCH_NS = 150 * 1000 * 1000,
+	FIRST_BATCH_NS = 400 * 1000 * 1000, /* who ends before has all at the end, in one go */
 	CRASHES_MAX = 16,
 };
 
