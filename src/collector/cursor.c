@@ -10,9 +10,10 @@
 #include "base/memory.h"
 
 enum {
-	IDLE_PASSES = 4, /* snapshots without news after which a thread counts as idle */
-	FEW_CHUNKS = 4,  /* between two snapshots: too few to hold any back */
-	SMALL_POOL = 32, /* chunks of a pool that holds none back */
+	IDLE_PASSES = 4,  /* snapshots without news after which a thread counts as idle */
+	FEW_CHUNKS = 4,   /* between two snapshots: too few to hold any back */
+	SMALL_POOL = 32,  /* chunks of a pool that holds none back */
+	WAKE_CHUNKS = 16, /* come back before a waiting thread is woken within a pass */
 };
 
 int cursors_init(struct cursors *cursors, const struct wire_map *map)
@@ -213,7 +214,9 @@ static void release_held(struct cursors *cursors, uint32_t most)
 		cursors->returned++;
 		atomic_fetch_add_explicit(&map->control->progress, 1, memory_order_relaxed);
 	}
-	cursors_wake(cursors);
+	/* One chunk is full in no time, and to sleep and to be woken for each costs more. */
+	if (cursors->returned >= WAKE_CHUNKS || map->chunk_count <= SMALL_POOL)
+		cursors_wake(cursors);
 }
 
 static void give_back(struct cursors *cursors, uint32_t chunk)
@@ -314,6 +317,7 @@ void cursors_sweep(struct cursors *cursors, cursor_fn ended, void *ctx)
 		cursors->followed[kept++] = cursors->followed[i];
 	}
 	cursors->followed_count = kept;
+	cursors_wake(cursors);
 }
 
 void cursors_wake(struct cursors *cursors)
