@@ -141,9 +141,11 @@ static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *s
 				(struct hook_new_block){block, bytes, alignment});
 }
 
+/* Not recording: in a pause ends are, of sampled blocks those that the filter knows. */
+void hook_free_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
+			  void *block);
 /* --free-stacks */
-void hook_free_stack(struct lane *lane, const struct call_site *site, enum wire_api api,
-		     void *block);
+void hook_free_stack(struct lane *lane, const struct call_site *site, enum wire_api, void *block);
 
 static AGENT_INLINE void hook_end_block(struct lane *lane, const struct call_site *site,
 					enum wire_op op, enum wire_api api, void *block)
@@ -157,10 +159,6 @@ static AGENT_INLINE void hook_end_block(struct lane *lane, const struct call_sit
 	emit2(lane, op, api, (uint64_t)block);
 	hook_lower(lane);
 }
-
-/* Not recording: in a pause ends are, of sampled blocks those that the filter knows. */
-void hook_free_unrecorded(struct lane *lane, const struct call_site *site, enum wire_api api,
-			  void *block);
 
 /* Before the real free. */
 static AGENT_INLINE void hook_free(struct lane *lane, const struct call_site *site,

@@ -101,11 +101,8 @@ struct lane_labelled {
 };
 
 struct lane {
-	/*
-	 * The words that every event touches lie in the second half of 128 bytes. The stream's and
-	 * the chunk's lie in the first, so that none has its place in a page in common with one of
-	 * ours: the processor would take our load for one of what was just stored there.
-	 */
+	/* A load of what follows is not to be taken for one of what was just stored at the same
+	 * place of another page: stream and chunk have theirs in the first half of 128 bytes. */
 	uint8_t apart[64];
 	/* Emission. */
 	uint64_t *cursor; /* next word in the chunk */
