@@ -127,8 +127,8 @@ struct agent {
 	uint32_t node_cap_id;  /* set once in init: the node that stands for a full node array */
 	uint32_t no_stack_id;  /* set once in init */
 	uint32_t own_instance; /* set once in init: the agent's own module instance */
-	_Atomic uint32_t shared_tls;   /* atomic: threads without own thread pointer exist: ask the
-					  kernel who we are */
+	_Atomic uint32_t shared_tls;   /* atomic: threads without own thread pointer exist, or
+					  tid_offset is unknown: ask the kernel who we are */
 	_Atomic uint32_t slow_clock;   /* atomic: enum agent_clock */
 	_Atomic uint64_t frozen_stamp; /* atomic: counts on where no clock may be read */
 	_Atomic uint32_t seccomp;      /* atomic: a filter was installed: no system calls */

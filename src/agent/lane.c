@@ -109,7 +109,7 @@ static struct lane *lane_make(uint32_t tid, uint32_t number)
 
 static uint32_t own_tid(uintptr_t thread)
 {
-	if (agent.tid_offset && !atomic_load_explicit(&agent.shared_tls, memory_order_relaxed))
+	if (!atomic_load_explicit(&agent.shared_tls, memory_order_relaxed))
 		return thread_id_now(thread);
 	return agent_may_call() ? (uint32_t)sys_gettid() : 1;
 }

@@ -102,7 +102,7 @@ void sample_enter(void)
 {
 	uint32_t on = AGENT_ON;
 	if (atomic_load_explicit(&agent.state, memory_order_relaxed) != AGENT_ON ||
-	    atomic_load(&agent.map.control->state) != WIRE_SAMPLED || !agent.tid_offset ||
+	    atomic_load(&agent.map.control->state) != WIRE_SAMPLED ||
 	    atomic_load(&agent.shared_tls))
 		return;
 	agent.malloc = real.malloc;
