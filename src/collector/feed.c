@@ -236,6 +236,15 @@ static bool strangers_end(struct feed *feed)
 	return feed->strangers >= STRANGERS_FEW * STRANGERS_LAST;
 }
 
+/* What follows may be of another thread: who puts it there compares it with the last of these. */
+static bool has_several_threads(const struct trace_event *events, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (events[i].thread_id != events[0].thread_id)
+			return true;
+	return false;
+}
+
 void feed_flush(struct feed *feed, bool all)
 {
 	if (!feed->count)
@@ -250,7 +259,7 @@ void feed_flush(struct feed *feed, bool all)
 		feed_apply(feed, feed->batch, count);
 	memmove(feed->batch, feed->batch + count, rest * sizeof *feed->batch);
 	feed->count = rest;
-	feed->mixed = rest > 0; /* what follows may be of another thread */
+	feed->mixed = feed->mixed && has_several_threads(feed->batch, rest);
 }
 
 uint32_t feed_thread(struct feed *feed, uint32_t tid, uint64_t time_ns)
