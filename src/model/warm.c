@@ -92,6 +92,6 @@ void warm_tables(const struct model *m, const struct trace_event *events, size_t
 		ahead->stacks = behind;
 	warm_lines(m, events, next + (left < AHEAD_LINES ? left : AHEAD_LINES), ahead);
 	warm_blocks(m, events, next + (left < AHEAD_BLOCKS ? left : AHEAD_BLOCKS), ahead);
-	if (m->stacks.slot_count > WARM_STACKS)
+	if (m->stacks.touched_count > WARM_STACKS)
 		warm_stacks(m, events, next + (left < AHEAD_STACKS ? left : AHEAD_STACKS), ahead);
 }

@@ -18,7 +18,7 @@ struct warm_ahead {
 
 static inline bool warm_helps(const struct model *m)
 {
-	return live_count(&m->live) > WARM_BLOCKS || m->stacks.slot_count > WARM_STACKS;
+	return live_count(&m->live) > WARM_BLOCKS || m->stacks.touched_count > WARM_STACKS;
 }
 
 /*
