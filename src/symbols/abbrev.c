@@ -274,22 +274,42 @@ int abbrevs_load(struct abbrevs *abbrevs, struct cursor from, struct form_sizes 
 	return 0;
 }
 
-int abbrevs_load_one(struct abbrevs *abbrevs, struct cursor from, struct form_sizes sizes,
+/* What follows the code of a shape that nobody asked for. */
+static bool skip_shape(struct cursor *in)
+{
+	cursor_uleb(in); /* tag */
+	cursor_u8(in);   /* has it children? */
+	for (uint64_t name, form; !in->bad;) {
+		name = cursor_uleb(in);
+		form = cursor_uleb(in);
+		if (form == DW_FORM_implicit_const)
+			cursor_sleb(in);
+		else if (!name && !form)
+			break;
+	}
+	return !in->bad;
+}
+
+int abbrevs_load_one(struct abbrevs *abbrevs, struct cursor *from, struct form_sizes sizes,
 		     uint64_t wanted)
 {
 	*abbrevs = (struct abbrevs){0};
 	for (unsigned i = 0; i < ABBREVS_MAX; i++) {
-		struct abbrev abbrev;
-		abbrevs->attr_count = 0;
-		int code = load_next(abbrevs, &from, sizes, &abbrev);
-		if (!code && !abbrev.code)
-			code = -ENOENT;
-		if (!code && abbrev.code == wanted)
-			return finish(abbrevs, add_abbrev(abbrevs, &abbrev));
-		if (code)
+		struct cursor in = *from;
+		uint64_t found = cursor_uleb(&in);
+		if (found == wanted || !found) {
+			struct abbrev abbrev;
+			in = *from;
+			int code = load_next(abbrevs, &in, sizes, &abbrev);
+			if (!code)
+				code = found ? add_abbrev(abbrevs, &abbrev) : -ENOENT;
 			return finish(abbrevs, code);
+		}
+		if (!skip_shape(&in))
+			return -EBADMSG;
+		*from = in;
 	}
-	return finish(abbrevs, -EFBIG);
+	return -EFBIG;
 }
 
 void abbrevs_done(struct abbrevs *abbrevs)

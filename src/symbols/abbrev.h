@@ -88,8 +88,11 @@ struct abbrevs {
 /* -EBADMSG, -EFBIG, -ENOMEM. */
 TM_MUST_CHECK int abbrevs_load(struct abbrevs *abbrevs, struct cursor from,
 			       struct form_sizes sizes);
-/* Only the shape of one code, for a unit's first entry. The same errors; -ENOENT. */
-TM_MUST_CHECK int abbrevs_load_one(struct abbrevs *abbrevs, struct cursor from,
+/*
+ * Only the shape of one code, for a unit's first entry; `from` is left where it begins, and finds
+ * it at once the next time. The same errors; -ENOENT.
+ */
+TM_MUST_CHECK int abbrevs_load_one(struct abbrevs *abbrevs, struct cursor *from,
 				   struct form_sizes sizes, uint64_t code);
 void abbrevs_done(struct abbrevs *abbrevs);
 size_t abbrevs_bytes(const struct abbrevs *abbrevs);

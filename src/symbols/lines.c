@@ -150,10 +150,11 @@ static int index_unit(struct lines *lines, uint32_t index)
 		return 0;
 	struct die root;
 	struct add_range add = {.lines = lines, .part = index};
-	if (!die_at(unit, unit->dies, &root))
-		return 0;
+	int code = unit_root(unit, &root);
+	if (code)
+		return code == -ENOMEM ? code : 0;
 	bool is_partial = root.abbrev->tag == DW_TAG_partial_unit;
-	int code = die_ranges(&root, add_range, &add);
+	code = die_ranges(&root, add_range, &add);
 	unit_unload(unit);
 	if (!code && !add.any && !is_partial && unit->line_offset != UINT64_MAX)
 		code = add_function_ranges(lines, index);

@@ -105,6 +105,21 @@ static void default_bases(struct unit *unit, const struct unit_bases *bases)
 	}
 }
 
+int unit_root(struct unit *unit, struct die *ret_root)
+{
+	const struct image_part *info = image_part(unit->dwarf->image, IMAGE_INFO);
+	const struct image_part *abbrev = image_part(unit->dwarf->image, IMAGE_ABBREV);
+	struct cursor in = cursor_at(info->data, unit->end, unit->dies);
+	struct cursor from = image_cursor(unit->dwarf->image, IMAGE_ABBREV, unit->root_abbrev);
+	int code = abbrevs_load_one(&unit->abbrevs, &from, unit->sizes, cursor_uleb(&in));
+	if (code)
+		return code;
+	unit->root_abbrev = (uint64_t)(from.at - abbrev->data);
+	*ret_root = (struct die){
+		.unit = unit, .offset = unit->dies, .abbrev = &unit->abbrevs.list[0], .attrs = in};
+	return 0;
+}
+
 int unit_init(struct unit *unit, struct dwarf *dwarf, uint64_t offset,
 	      const struct unit_bases *bases)
 {
@@ -114,15 +129,11 @@ int unit_init(struct unit *unit, struct dwarf *dwarf, uint64_t offset,
 	if (code)
 		return code;
 	default_bases(unit, bases);
-	struct die root = {.unit = unit, .offset = unit->dies};
-	uint64_t shape = cursor_uleb(&in);
-	root.attrs = in;
-	code = abbrevs_load_one(&unit->abbrevs,
-				image_cursor(dwarf->image, IMAGE_ABBREV, unit->abbrev_offset),
-				unit->sizes, shape);
+	struct die root;
+	unit->root_abbrev = unit->abbrev_offset;
+	code = unit_root(unit, &root);
 	if (code)
 		return code;
-	root.abbrev = &unit->abbrevs.list[0];
 	read_root(unit, &root, bases);
 	unit_unload(unit);
 	return 0;

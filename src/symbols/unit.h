@@ -29,8 +29,8 @@ struct unit {
 	struct dwarf *dwarf;
 	uint64_t offset, dies, end; /* in .debug_info: header, first entry, end */
 	struct form_sizes sizes;
-	uint8_t type; /* DW_UT_* */
-	uint64_t abbrev_offset;
+	uint8_t type;                        /* DW_UT_* */
+	uint64_t abbrev_offset, root_abbrev; /* in .debug_abbrev: all, that of the first entry */
 	uint64_t dwo_id;
 	/* of the first entry: */
 	uint64_t base_address;
@@ -66,6 +66,11 @@ void dwarf_done(struct dwarf *dwarf);
 /* Reads one unit's header and first entry. -EBADMSG, -EFBIG, -ENOMEM. */
 TM_MUST_CHECK int unit_init(struct unit *unit, struct dwarf *dwarf, uint64_t offset,
 			    const struct unit_bases *bases);
+/*
+ * The first entry, without the shapes of the others: unit_unload() before any of those is asked
+ * for. The errors of abbrevs_load_one(); then there is nothing to unload.
+ */
+TM_MUST_CHECK int unit_root(struct unit *unit, struct die *ret_root);
 /* Loads what entries need; again and again if need be. */
 bool unit_load(struct unit *unit);
 void unit_unload(struct unit *unit);
