@@ -62,7 +62,7 @@ static void warm_blocks(const struct model *m, const struct trace_event *events,
 			continue;
 		ahead->found[at] = likely_block(&m->live, ahead->mixed[at]);
 		if (ahead->found[at])
-			__builtin_prefetch(ahead->found[at], 1);
+			__builtin_prefetch(ahead->found[at], 1, 2);
 	}
 }
 
