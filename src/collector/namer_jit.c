@@ -184,6 +184,36 @@ struct mapping {
 	size_t path_bytes;
 };
 
+/* A number in hexadecimal digits, and what must follow it. False: it is none. */
+static bool take_hex(const char **at, char then, uint64_t *ret_number)
+{
+	char *end;
+	*ret_number = strtoull(*at, &end, 16);
+	if (end == *at || *end != then)
+		return false;
+	*at = end + 1;
+	return true;
+}
+
+static bool skip_word(const char **at, const char *end)
+{
+	const char *space = memchr(*at, ' ', (size_t)(end - *at));
+	*at = space ? space + 1 : end;
+	return space != NULL;
+}
+
+/* "start-end rwxp offset device inode   path" */
+static bool read_mapping(const char *line, const char *end, struct mapping *ret)
+{
+	const char *at = line;
+	if (!take_hex(&at, '-', &ret->start) || !take_hex(&at, ' ', &ret->end) ||
+	    !skip_word(&at, end) || !take_hex(&at, ' ', &ret->offset) || !skip_word(&at, end))
+		return false;
+	ret->inode = strtoul(at, NULL, 10);
+	ret->path = path_in(line, end, &ret->path_bytes);
+	return true;
+}
+
 /* The next line from *at on; false at the end. */
 static bool next_mapping(const char **at, struct mapping *ret)
 {
@@ -191,11 +221,8 @@ static bool next_mapping(const char **at, struct mapping *ret)
 	while ((end = strchr(*at, '\n'))) {
 		const char *line = *at;
 		*at = end + 1;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %lu", &ret->start,
-			   &ret->end, &ret->offset, &ret->inode) != 4)
-			continue;
-		ret->path = path_in(line, end, &ret->path_bytes);
-		return true;
+		if (read_mapping(line, end, ret))
+			return true;
 	}
 	return false;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@ enum {
 	MESSAGES_AT_ONCE = 64,
 	FIRST_BATCH_NS = 400 * 1000 * 1000, /* who ends before has all at the end, in one go */
 	CRASHES_MAX = 16,
+	JOB_ROOM_MIN = 4096, /* so that the next batch fits, too */
 };
 
 int namer_stream_init(struct namer_stream *stream, int fd, const struct names_stream *begin)
@@ -31,7 +33,8 @@ int namer_stream_init(struct namer_stream *stream, int fd, const struct names_st
 					.pid = begin->pid,
 					.embed_source = begin->embed_source != 0,
 					.root_fd = namer_hold_root(begin->pid),
-					.worker_fd = -1};
+					.worker_fd = -1,
+					.wake_fd = -1};
 	namer_jit_init(&stream->code, begin);
 	stream->early = tm_alloc_array(NAMER_EARLY_MAX, sizeof *stream->early);
 	if (stream->early)
@@ -45,18 +48,39 @@ int namer_stream_init(struct namer_stream *stream, int fd, const struct names_st
 	return -ENOMEM;
 }
 
+static size_t job_bytes(size_t room)
+{
+	return sizeof(struct namer_job) + room * (sizeof(struct names_request) + 1);
+}
+
+/* How the worker ended. */
+static int wait_for_worker(struct namer_stream *stream)
+{
+	int status = 0;
+	while (waitpid(stream->worker, &status, 0) < 0 && errno == EINTR)
+		;
+	stream->worker = 0;
+	return status;
+}
+
+/* One that has a batch is waited for; one that has none is ended. */
 static void drop_worker(struct namer_stream *stream)
 {
-	if (stream->worker > 0)
-		waitpid(stream->worker, NULL, 0);
+	if (stream->worker && !stream->is_busy)
+		kill(stream->worker, SIGKILL);
+	if (stream->worker)
+		wait_for_worker(stream);
 	if (stream->worker_fd >= 0)
 		close(stream->worker_fd);
-	if (stream->answered)
-		munmap(stream->answered, stream->batch.count + 1);
-	stream->worker = 0;
-	stream->worker_fd = -1;
-	stream->answered = NULL;
-	stream->batch.count = 0;
+	if (stream->wake_fd >= 0)
+		close(stream->wake_fd);
+	if (stream->job)
+		munmap(stream->job, job_bytes(stream->job_room));
+	for (uint32_t id = 0; id < stream->module_count; id++)
+		stream->modules[id].in_worker = false;
+	stream->is_busy = false;
+	stream->worker_fd = stream->wake_fd = -1;
+	stream->job = NULL;
 }
 
 void namer_stream_done(struct namer_stream *stream)
@@ -260,6 +284,9 @@ static bool fill_batch(struct namer_stream *stream)
 		qsort(stream->batch.items, stream->batch.count, sizeof *stream->batch.items,
 		      by_module_and_address);
 	stream->batch_jit = stream->batch.count;
+	/* One that stayed is better for modules than a new one: then the jit's come after. */
+	if (stream->worker && stream->batch.count)
+		return true;
 	if (stream->jit.count && (stream->ended || namer_jit_grown(&stream->code))) {
 		qsort(stream->jit.items, stream->jit.count, sizeof *stream->jit.items,
 		      by_module_and_address);
@@ -270,31 +297,87 @@ static bool fill_batch(struct namer_stream *stream)
 	return stream->batch.count > 0;
 }
 
-static void start_worker(struct namer_stream *stream, uint64_t now_ns)
+static void fill_job(struct namer_stream *stream)
 {
-	int ends[2];
+	struct namer_job *job = stream->job;
 	stream->final = stream->ended;
-	stream->started_ns = now_ns;
-	stream->answered = mmap(NULL, stream->batch.count + 1, PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (stream->answered == MAP_FAILED) {
-		stream->answered = NULL;
+	job->room = stream->job_room;
+	job->count = stream->batch.count;
+	job->jit = stream->batch_jit;
+	job->final = stream->final;
+	memcpy(job->items, stream->batch.items, job->count * sizeof *job->items);
+	memset(job->items + stream->job_room, 0, stream->batch.count);
+}
+
+/* May the worker that stayed have this batch? It knows what was there when it was forked. */
+static bool worker_can(const struct namer_stream *stream)
+{
+	if (!stream->worker || stream->batch.count > stream->job_room ||
+	    stream->batch_jit < stream->batch.count)
+		return false;
+	for (size_t i = 0; i < stream->batch.count; i++)
+		if (!stream->modules[stream->batch.items[i].module_id].in_worker)
+			return false;
+	return true;
+}
+
+static bool give_worker(struct namer_stream *stream)
+{
+	char more = 1;
+	fill_job(stream);
+	stream->is_busy = write(stream->wake_fd, &more, 1) == 1;
+	return stream->is_busy;
+}
+
+static bool make_job(struct namer_stream *stream)
+{
+	size_t room = stream->batch.count > JOB_ROOM_MIN ? stream->batch.count : JOB_ROOM_MIN;
+	struct namer_job *job = mmap(NULL, job_bytes(room), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (job == MAP_FAILED)
+		return false;
+	stream->job = job;
+	stream->job_room = room;
+	fill_job(stream);
+	return true;
+}
+
+static void fork_worker(struct namer_stream *stream)
+{
+	int done[2], wake[2];
+	if (pipe2(done, O_CLOEXEC))
+		return;
+	if (pipe2(wake, O_CLOEXEC)) {
+		close(done[0]);
+		close(done[1]);
 		return;
 	}
-	if (pipe2(ends, O_CLOEXEC))
-		return;
 	pid_t pid = fork();
 	if (pid == 0) {
-		close(ends[0]);
-		namer_work(stream);
+		close(done[0]);
+		close(wake[1]);
+		namer_work(stream, done[1], wake[0]);
 	}
-	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
+	close(done[1]);
+	close(wake[0]);
+	stream->worker_fd = done[0];
+	stream->wake_fd = wake[1];
+	stream->worker = pid > 0 ? pid : 0;
+	stream->is_busy = pid > 0;
+	for (uint32_t id = 0; id < stream->module_count; id++)
+		stream->modules[id].in_worker = stream->modules[id].facts.module_id != 0;
+}
+
+static void start_worker(struct namer_stream *stream, uint64_t now_ns)
+{
+	stream->started_ns = now_ns;
+	if (worker_can(stream) && give_worker(stream))
 		return;
-	}
-	stream->worker = pid;
-	stream->worker_fd = ends[0];
+	drop_worker(stream);
+	if (make_job(stream))
+		fork_worker(stream);
+	if (!stream->worker)
+		drop_worker(stream);
 }
 
 static void say_end(struct namer_stream *stream)
@@ -313,7 +396,7 @@ void namer_stream_work(struct namer_stream *stream, uint64_t now_ns, uint64_t *n
 		if (stream->code.next_ns < *next_ns)
 			*next_ns = stream->code.next_ns;
 	}
-	if (stream->worker || stream->closed)
+	if (stream->is_busy || stream->closed)
 		return;
 	if (!stream->pending.count && !stream->jit.count) {
 		if (stream->ended)
@@ -335,17 +418,24 @@ void namer_stream_work(struct namer_stream *stream, uint64_t now_ns, uint64_t *n
 		start_worker(stream, now_ns);
 	/* Nothing to be done, or it cannot be: no worker is no reason to ask again at once. */
 	stream->next_ns = now_ns + SECOND_NS;
-	if (!stream->worker && stream->ended)
+	if (!stream->is_busy && stream->ended)
 		say_end(stream);
-	else if (!stream->worker && stream->next_ns < *next_ns)
+	else if (!stream->is_busy && stream->next_ns < *next_ns)
 		*next_ns = stream->next_ns;
+}
+
+/* One for each of the batch: not by what the job says now, for it may be spoiled. */
+static const uint8_t *answers(const struct namer_stream *stream)
+{
+	return (const uint8_t *)(stream->job->items + stream->job_room);
 }
 
 /* The module that the worker was at when it died pays for it. */
 static void blame(struct namer_stream *stream)
 {
+	const uint8_t *answered = answers(stream);
 	size_t first = 0;
-	while (first < stream->batch.count && stream->answered[first])
+	while (first < stream->batch.count && answered[first])
 		first++;
 	stream->crashes++;
 	if (first < stream->batch_jit)
@@ -354,27 +444,43 @@ static void blame(struct namer_stream *stream)
 		namer_jit_forget(&stream->code);
 }
 
-void namer_stream_reap(struct namer_stream *stream, uint64_t now_ns)
+/* What has no answer is asked again, if that has a chance. */
+static void take_back(struct namer_stream *stream, bool crashed)
 {
-	int status = 0;
-	while (waitpid(stream->worker, &status, 0) < 0 && errno == EINTR)
-		;
-	bool crashed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-	if (crashed)
-		blame(stream);
+	const uint8_t *answered = answers(stream);
 	for (size_t i = 0; i < stream->batch.count; i++) {
 		const struct names_request *item = &stream->batch.items[i];
-		if (stream->answered[i])
+		if (answered[i])
 			continue;
 		/* What the jit has not named yet it may name later. */
 		if (!item->module_id && !stream->final)
 			list_add(&stream->jit, item);
-		else if (crashed && stream->crashes < CRASHES_MAX &&
-			 (!item->module_id || stream->modules[item->module_id].crashes < 2))
+		else if (!crashed || /* it left when this came */
+			 (stream->crashes < CRASHES_MAX &&
+			  (!item->module_id || stream->modules[item->module_id].crashes < 2)))
 			list_add(item->module_id ? &stream->pending : &stream->jit, item);
 	}
-	stream->worker = 0;
-	drop_worker(stream);
+	stream->batch.count = 0;
+}
+
+void namer_stream_reap(struct namer_stream *stream, uint64_t now_ns)
+{
+	char done;
+	ssize_t got = read(stream->worker_fd, &done, 1);
+	if (got < 0 && errno == EINTR)
+		return;
+	bool stays = got == 1, was_busy = stream->is_busy;
+	int status = stays ? 0 : wait_for_worker(stream);
+	bool crashed = was_busy && status != 0;
+	stream->is_busy = false;
+	if (crashed)
+		blame(stream);
+	if (was_busy)
+		take_back(stream, crashed);
+	if (!stays)
+		drop_worker(stream);
+	if (!was_busy)
+		return;
 	/* A twentieth of a core at most, while the program runs. */
 	uint64_t pause_ns = (now_ns - stream->started_ns) * 19;
 	pause_ns = pause_ns > SECOND_NS ? pause_ns : SECOND_NS;

@@ -18,12 +18,29 @@ struct namer_module {
 	struct trace_module facts; /* module_id 0: not known yet; path owned */
 	int fd;                    /* its file, open since it was mapped; -1 */
 	unsigned crashes;          /* of workers that were at it */
+	bool in_worker;            /* the worker knows of it */
 };
 
 struct namer_list {
 	struct names_request *items;
 	size_t count, room;
 };
+
+/*
+ * A batch, in memory that is shared with the worker: `room` requests, modules first, then the
+ * jit's, and behind them a byte for each that becomes 1 when it is answered.
+ */
+struct namer_job {
+	size_t room, count;
+	size_t jit; /* first of the jit's */
+	bool final; /* the program has ended */
+	struct names_request items[];
+};
+
+static inline uint8_t *namer_job_answered(struct namer_job *job)
+{
+	return (uint8_t *)(job->items + job->room);
+}
 
 struct namer_stream {
 	int fd;
@@ -42,13 +59,16 @@ struct namer_stream {
 	bool ended;    /* nothing more will be asked */
 	bool closed;   /* the collector is gone, or all is answered */
 	/* the worker */
-	pid_t worker;
-	int worker_fd;           /* readable when it has ended; -1 */
-	struct namer_list batch; /* what it has: modules first, then the jit's */
+	pid_t worker;          /* 0: none; it stays for a while when it has nothing to do */
+	bool is_busy;          /* it has a batch */
+	int worker_fd;         /* readable when it is done with it, or has ended; -1 */
+	int wake_fd;           /* a byte is a batch for one that stayed; -1 */
+	struct namer_job *job; /* shared with it; NULL */
+	size_t job_room;
+	struct namer_list batch; /* what it has: our own copy, which it cannot spoil */
 	size_t batch_jit;        /* first of the jit's */
-	uint8_t *answered;       /* shared: one per item */
+	bool final;              /* of the batch */
 	unsigned crashes;
-	bool final;
 	uint64_t first_ns, started_ns, next_ns; /* when it may start again */
 };
 
@@ -59,5 +79,8 @@ void namer_stream_done(struct namer_stream *stream);
 void namer_stream_read(struct namer_stream *stream);
 /* Starts a worker if there is enough to do; *next_ns falls to when it should be called again. */
 void namer_stream_work(struct namer_stream *stream, uint64_t now_ns, uint64_t *next_ns);
-/* The worker has ended: what it left is asked again, without debug information if it crashed. */
+/*
+ * The worker is done, or has ended: what it left is asked again, without debug information if it
+ * crashed.
+ */
 void namer_stream_reap(struct namer_stream *stream, uint64_t now_ns);

@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +22,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "collector/namer_send.h"
 #include "collector/namer_source.h"
 #include "symbols/jit.h"
 #include "symbols/symbols.h"
 
-enum { CPU_SECONDS = 120, LOWEST_PRIORITY = 19, WARNINGS_MAX = 20 };
+enum {
+	CPU_SECONDS = 120,
+	LOWEST_PRIORITY = 19,
+	WARNINGS_MAX = 20,
+	/*
+	 * How long one stays, so that a program that ends soon has its last names at once (and so
+	 * much for each that its batch took: the next comes after 19);
+	 */
+	STAY_MS = 5000,
+	STAY_TIMES = 20,
+	STAY_BYTES_MAX = 48 << 20, /* and with how much of its own, */
+	STAY_CPU_MS = 2000,        /* and before it has used what it may. */
+};
 #define OWN_BYTES_MAX (1ull << 30)
 
 int namer_open(int root_fd, const char *path)
@@ -45,6 +61,9 @@ int namer_open(int root_fd, const char *path)
 
 struct work {
 	struct namer_stream *stream;
+	struct namer_job *job; /* nobody else changes it while we are at it */
+	uint8_t *answered;
+	int code;                /* 0, or what went wrong with the batch */
 	struct symbols *symbols; /* with lines; made on first use */
 	struct symbols *plain;   /* without, for modules that crashed a worker */
 	struct namer_sender sender;
@@ -100,7 +119,8 @@ static struct symbols *symbols_for(struct work *work, bool plain)
 static int work_module(struct work *work, size_t from, size_t end)
 {
 	struct namer_stream *stream = work->stream;
-	const struct namer_module *module = &stream->modules[stream->batch.items[from].module_id];
+	const struct namer_job *job = work->job;
+	const struct namer_module *module = &stream->modules[job->items[from].module_id];
 	struct symbols *symbols = symbols_for(work, module->crashes > 0);
 	struct symbols_request *requests = tm_alloc_array(end - from, sizeof *requests);
 	struct symbols_result result = {0};
@@ -110,9 +130,8 @@ static int work_module(struct work *work, size_t from, size_t end)
 	}
 	check_file(work, symbols, &module->facts);
 	for (size_t i = from; i < end; i++)
-		requests[i - from] =
-			(struct symbols_request){.module_id = stream->batch.items[i].module_id,
-						 .address = stream->batch.items[i].address};
+		requests[i - from] = (struct symbols_request){.module_id = job->items[i].module_id,
+							      .address = job->items[i].address};
 	int code = symbols_resolve(symbols, &module->facts, 1, requests, end - from, &result, NULL);
 	for (size_t i = 0; i < result.count && !code; i++)
 		code = namer_send_symbol(&work->sender, &result.symbols[i]);
@@ -126,16 +145,16 @@ static int work_module(struct work *work, size_t from, size_t end)
 
 static int work_modules(struct work *work)
 {
-	struct namer_stream *stream = work->stream;
+	const struct namer_job *job = work->job;
 	int code = 0;
-	for (size_t from = 0; !code && from < stream->batch_jit;) {
+	for (size_t from = 0; !code && from < job->jit;) {
 		size_t end = from;
-		uint32_t id = stream->batch.items[from].module_id;
-		while (end < stream->batch_jit && stream->batch.items[end].module_id == id)
+		uint32_t id = job->items[from].module_id;
+		while (end < job->jit && job->items[end].module_id == id)
 			end++;
 		code = work_module(work, from, end);
 		if (!code)
-			memset(stream->answered + from, 1, end - from);
+			memset(work->answered + from, 1, end - from);
 		from = end;
 	}
 	return code;
@@ -154,7 +173,7 @@ static int found(void *ctx, size_t request, const struct jit_name *name)
 	struct namer_stream *stream = jit->work->stream;
 	size_t place = jit->places[request];
 	struct trace_symbol symbol = {
-		.address = stream->batch.items[place].address,
+		.address = jit->work->job->items[place].address,
 		.function = name->function,
 		.file = name->file[0] ? name->file : NULL,
 		.line = name->line,
@@ -164,7 +183,7 @@ static int found(void *ctx, size_t request, const struct jit_name *name)
 	int code = namer_send_symbol(&jit->work->sender, &symbol);
 	if (!code && stream->embed_source)
 		code = namer_send_sources(&jit->work->sender, stream->root_fd, &symbol, 1);
-	stream->answered[place] = 1;
+	jit->work->answered[place] = 1;
 	return code;
 }
 
@@ -173,15 +192,15 @@ static int read_names(struct work *work, int fd,
 		      int (*read)(int fd, const struct jit_request *requests, size_t count,
 				  jit_found_fn fn, void *ctx))
 {
-	struct namer_stream *stream = work->stream;
-	size_t room = stream->batch.count - stream->batch_jit, count = 0;
+	const struct namer_job *job = work->job;
+	size_t room = job->count - job->jit, count = 0;
 	struct jit_request *requests = tm_alloc_array(room + 1, sizeof *requests);
 	struct jit_work jit = {.work = work,
 			       .places = tm_alloc_array(room + 1, sizeof *jit.places)};
 	int code = requests && jit.places ? 0 : -ENOMEM;
-	for (size_t i = stream->batch_jit; !code && i < stream->batch.count; i++) {
-		const struct names_request *item = &stream->batch.items[i];
-		if (stream->answered[i])
+	for (size_t i = job->jit; !code && i < job->count; i++) {
+		const struct names_request *item = &job->items[i];
+		if (work->answered[i])
 			continue;
 		jit.places[count] = i;
 		requests[count++] =
@@ -208,7 +227,7 @@ static const struct namer_module *module_at(const struct namer_stream *stream, u
 static int name_twin(struct work *work, size_t place)
 {
 	struct namer_stream *stream = work->stream;
-	uint64_t address = stream->batch.items[place].address, twin;
+	uint64_t address = work->job->items[place].address, twin;
 	if (!namer_jit_twin(&stream->code, address, &twin))
 		return 0;
 	const struct namer_module *module = module_at(stream, twin);
@@ -222,7 +241,7 @@ static int name_twin(struct work *work, size_t place)
 		result.symbols[i].module_id = 0;
 		result.symbols[i].address = address;
 		code = namer_send_symbol(&work->sender, &result.symbols[i]);
-		stream->answered[place] = 1;
+		work->answered[place] = 1;
 	}
 	tm_free(result.symbols);
 	return code;
@@ -232,19 +251,20 @@ static int name_twin(struct work *work, size_t place)
 static int name_rest(struct work *work)
 {
 	struct namer_stream *stream = work->stream;
+	const struct namer_job *job = work->job;
 	int code = 0;
-	for (size_t i = stream->batch_jit; !code && i < stream->batch.count; i++) {
+	for (size_t i = job->jit; !code && i < job->count; i++) {
 		char name[256];
-		if (!stream->answered[i])
+		if (!work->answered[i])
 			code = name_twin(work, i);
-		if (stream->answered[i] || code)
+		if (work->answered[i] || code)
 			continue;
-		namer_jit_mapping(&stream->code, stream->batch.items[i].address, name, sizeof name);
-		struct trace_symbol symbol = {.address = stream->batch.items[i].address,
+		namer_jit_mapping(&stream->code, job->items[i].address, name, sizeof name);
+		struct trace_symbol symbol = {.address = job->items[i].address,
 					      .function = name,
 					      .source = TRACE_SYM_NONE};
 		code = namer_send_symbol(&work->sender, &symbol);
-		stream->answered[i] = 1;
+		work->answered[i] = 1;
 	}
 	return code;
 }
@@ -254,7 +274,7 @@ static int work_jit(struct work *work)
 	int code = read_names(work, work->stream->code.dump_fd, jit_read_dump);
 	if (!code)
 		code = read_names(work, work->stream->code.map_fd, jit_read_map);
-	if (!code && work->stream->final)
+	if (!code && work->job->final)
 		code = name_rest(work);
 	return code ? code : namer_send_flush(&work->sender);
 }
@@ -279,14 +299,65 @@ static void set_limits(const struct namer_stream *stream)
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_DATA, &data);
 	setrlimit(RLIMIT_AS, &space);
-	/* While the program runs it has the processor first; at the end somebody waits. */
-	if (!stream->final)
-		setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY);
 }
 
-void namer_work(struct namer_stream *stream)
+/* ---- batches ---- */
+
+static void work_batch(struct work *work)
 {
-	struct work work = {.stream = stream};
+	work->code = work_modules(work);
+	if (!work->code && work->job->jit < work->job->count)
+		work->code = work_jit(work);
+}
+
+/* A thread has a priority of its own, and who lowers his does not get it back. */
+static void *work_low(void *work)
+{
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST_PRIORITY);
+	work_batch(work);
+	return NULL;
+}
+
+/* While the program runs it has the processor first; at the end somebody waits. */
+static void work_fairly(struct work *work)
+{
+	pthread_t thread;
+	if (work->job->final || pthread_create(&thread, NULL, work_low, work))
+		work_batch(work);
+	else
+		pthread_join(thread, NULL);
+}
+
+/* Is what we would keep worth keeping? */
+static bool may_stay(void)
+{
+	char text[128];
+	unsigned long long all, resident, shared;
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	return clock_cpu_ns() < STAY_CPU_MS * 1000000ull &&
+	       sscanf(text, "%llu %llu %llu", &all, &resident, &shared) == 3 &&
+	       (resident - shared) * (unsigned long)sysconf(_SC_PAGESIZE) < STAY_BYTES_MAX;
+}
+
+/* Until there is another batch; false when there is none for long. */
+static bool wait_for_batch(int done_fd, int wake_fd, uint64_t took_ns)
+{
+	char byte = 1;
+	uint64_t stay_ms = STAY_MS + took_ns / 1000000u * STAY_TIMES;
+	struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
+	return write(done_fd, &byte, 1) == 1 &&
+	       poll(&wake, 1, stay_ms < INT_MAX ? (int)stay_ms : INT_MAX) == 1 &&
+	       read(wake_fd, &byte, 1) == 1;
+}
+
+void namer_work(struct namer_stream *stream, int done_fd, int wake_fd)
+{
+	struct work work = {
+		.stream = stream, .job = stream->job, .answered = namer_job_answered(stream->job)};
 	pid_t namer = getppid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (namer != getppid())
@@ -294,8 +365,11 @@ void namer_work(struct namer_stream *stream)
 	set_limits(stream);
 	snprintf(work.root, sizeof work.root, "/proc/self/fd/%d", stream->root_fd);
 	namer_sender_init(&work.sender, stream->fd);
-	int code = work_modules(&work);
-	if (!code && stream->batch_jit < stream->batch.count)
-		code = work_jit(&work);
-	_exit(code ? 1 : 0);
+	uint64_t began_ns;
+	do {
+		began_ns = clock_steady_ns();
+		work_fairly(&work);
+	} while (!work.code && !work.job->final && may_stay() &&
+		 wait_for_batch(done_fd, wake_fd, clock_steady_ns() - began_ns));
+	_exit(work.code ? 1 : 0);
 }

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import signal
 import tempfile
+import time
 
 from harness import case
 from watch import Watch, children, kill
@@ -64,6 +65,35 @@ def while_recording(t):
     # What a copy told while the program ran it tells for ever.
     for copy, known in copies[::3]:
         t.expect(known <= set(functions_of(t, copy) or {}), f"{copy.name} lost names")
+
+
+@case("names/worker_stays", "every few new functions take as long as all the names before them", seconds=90)
+def worker_stays(t):
+    """The process that looked up the last names has the files open for the next; no name hangs on its life."""
+    copies = []
+    with Watch(t.start([t.tidemark, "run", "-o", t.trace, "--", t.target("names"), "stages"]), t.seconds) as watch:
+        def named(number):
+            watch.send(b"\n")
+            watch.wait_for(f"done {number}\n")
+            wait_for_name(t, watch, STAGES[number - 1], copies)
+
+        def worker():
+            return [pid for namer in children(watch.process.pid) for pid in children(namer)]
+        named(1)
+        first = watch.poll(worker, "a worker that stays")
+        named(2)
+        t.equal("the worker of the second batch", worker(), first)
+        kill(first[0], signal.SIGSTOP)
+        watch.send(b"\n")
+        watch.wait_for("done 3\n")
+        time.sleep(2.5)  # the batch is its own by now: it is due a second after the last
+        kill(first[0], signal.SIGKILL)
+        wait_for_name(t, watch, STAGES[2], copies)
+        watch.poll(lambda: not worker(), "the end of a worker that has nothing to do")
+        named(4)
+        watch.process.stdin.close()
+        t.equal("exit status", watch.ended(), 0)
+    t.expect(set(STAGES) <= set(functions_of(t, t.trace) or {}), "names are missing")
 
 
 @case("names/namer_killed", "the recording stops when the process that looks up names dies")
