@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/memory.h"
 #include "collector/namer_work.h"
 #include "collector/procfs.h"
 
@@ -45,9 +46,16 @@ void namer_jit_forget(struct namer_jit *jit)
 	jit->start_ns = UINT64_MAX;
 }
 
+static void forget_mappings(struct namer_jit *jit)
+{
+	jit->mappings = tm_free(jit->mappings);
+	jit->mapping_count = 0;
+}
+
 void namer_jit_done(struct namer_jit *jit)
 {
 	namer_jit_forget(jit);
+	forget_mappings(jit);
 	text_done(&jit->maps);
 }
 
@@ -129,6 +137,7 @@ void namer_jit_look(struct namer_jit *jit, int root_fd, uint64_t now_ns)
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)jit->pid);
 	/* A process that has ended still has the file, but nothing in it. */
 	if (!io_read_file(path, MAPS_BYTES_MAX, &maps) && maps.length) {
+		forget_mappings(jit);
 		text_done(&jit->maps);
 		jit->maps = maps;
 	} else {
@@ -176,14 +185,6 @@ static void name_mapping(const char *path, size_t bytes, char *out, size_t out_b
 		snprintf(out, out_bytes, "[anonymous code]");
 }
 
-/* A line of maps. */
-struct mapping {
-	uint64_t start, end, offset;
-	unsigned long inode;
-	const char *path;
-	size_t path_bytes;
-};
-
 /* A number in hexadecimal digits, and what must follow it. False: it is none. */
 static bool take_hex(const char **at, char then, uint64_t *ret_number)
 {
@@ -203,7 +204,7 @@ static bool skip_word(const char **at, const char *end)
 }
 
 /* "start-end rwxp offset device inode   path" */
-static bool read_mapping(const char *line, const char *end, struct mapping *ret)
+static bool read_mapping(const char *line, const char *end, struct namer_mapping *ret)
 {
 	const char *at = line;
 	if (!take_hex(&at, '-', &ret->start) || !take_hex(&at, ' ', &ret->end) ||
@@ -215,7 +216,7 @@ static bool read_mapping(const char *line, const char *end, struct mapping *ret)
 }
 
 /* The next line from *at on; false at the end. */
-static bool next_mapping(const char **at, struct mapping *ret)
+static bool next_mapping(const char **at, struct namer_mapping *ret)
 {
 	const char *end;
 	while ((end = strchr(*at, '\n'))) {
@@ -227,37 +228,57 @@ static bool next_mapping(const char **at, struct mapping *ret)
 	return false;
 }
 
-static bool find_mapping(const struct namer_jit *jit, uint64_t address, struct mapping *ret)
+/* Without memory for them there are none. */
+static void read_mappings(struct namer_jit *jit)
 {
 	const char *at = text_string(&jit->maps);
-	while (next_mapping(&at, ret))
-		if (ret->start <= address && address < ret->end)
-			return true;
-	return false;
+	size_t lines = 1;
+	for (const char *line = at; (line = strchr(line, '\n')); line++)
+		lines++;
+	jit->mappings = tm_alloc_array(lines, sizeof *jit->mappings);
+	while (jit->mappings && jit->mapping_count < lines &&
+	       next_mapping(&at, &jit->mappings[jit->mapping_count]))
+		jit->mapping_count++;
 }
 
-bool namer_jit_twin(const struct namer_jit *jit, uint64_t address, uint64_t *ret_address)
+/* The kernel lists them by address. */
+static const struct namer_mapping *find_mapping(struct namer_jit *jit, uint64_t address)
 {
-	struct mapping here, other;
-	const char *at = text_string(&jit->maps);
-	if (!find_mapping(jit, address, &here) || !here.inode)
+	if (!jit->mappings)
+		read_mappings(jit);
+	size_t low = 0, high = jit->mapping_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (jit->mappings[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < jit->mapping_count && jit->mappings[low].start <= address ? &jit->mappings[low]
+									       : NULL;
+}
+
+bool namer_jit_twin(struct namer_jit *jit, uint64_t address, uint64_t *ret_address)
+{
+	const struct namer_mapping *here = find_mapping(jit, address);
+	if (!here || !here->inode)
 		return false;
-	uint64_t offset = address - here.start + here.offset;
-	while (next_mapping(&at, &other)) {
-		if (other.start == here.start || other.inode != here.inode ||
-		    other.path_bytes != here.path_bytes ||
-		    memcmp(other.path, here.path, here.path_bytes) != 0 || offset < other.offset ||
-		    offset - other.offset >= other.end - other.start)
+	uint64_t offset = address - here->start + here->offset;
+	for (size_t i = 0; i < jit->mapping_count; i++) {
+		const struct namer_mapping *other = &jit->mappings[i];
+		if (other == here || other->inode != here->inode ||
+		    other->path_bytes != here->path_bytes ||
+		    memcmp(other->path, here->path, here->path_bytes) != 0 ||
+		    offset < other->offset || offset - other->offset >= other->end - other->start)
 			continue;
-		*ret_address = other.start + (offset - other.offset);
+		*ret_address = other->start + (offset - other->offset);
 		return true;
 	}
 	return false;
 }
 
-void namer_jit_mapping(const struct namer_jit *jit, uint64_t address, char *out, size_t out_bytes)
+void namer_jit_mapping(struct namer_jit *jit, uint64_t address, char *out, size_t out_bytes)
 {
-	struct mapping here;
-	bool found = find_mapping(jit, address, &here);
-	name_mapping(found ? here.path : "", found ? here.path_bytes : 0, out, out_bytes);
+	const struct namer_mapping *here = find_mapping(jit, address);
+	name_mapping(here ? here->path : "", here ? here->path_bytes : 0, out, out_bytes);
 }
