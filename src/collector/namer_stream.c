@@ -33,8 +33,7 @@ int namer_stream_init(struct namer_stream *stream, int fd, const struct names_st
 					.pid = begin->pid,
 					.embed_source = begin->embed_source != 0,
 					.root_fd = namer_hold_root(begin->pid),
-					.worker_fd = -1,
-					.wake_fd = -1};
+					.worker_fd = -1};
 	namer_jit_init(&stream->code, begin);
 	stream->early = tm_alloc_array(NAMER_EARLY_MAX, sizeof *stream->early);
 	if (stream->early)
@@ -72,14 +71,12 @@ static void drop_worker(struct namer_stream *stream)
 		wait_for_worker(stream);
 	if (stream->worker_fd >= 0)
 		close(stream->worker_fd);
-	if (stream->wake_fd >= 0)
-		close(stream->wake_fd);
 	if (stream->job)
 		munmap(stream->job, job_bytes(stream->job_room));
 	for (uint32_t id = 0; id < stream->module_count; id++)
 		stream->modules[id].in_worker = false;
 	stream->is_busy = false;
-	stream->worker_fd = stream->wake_fd = -1;
+	stream->worker_fd = -1;
 	stream->job = NULL;
 }
 
@@ -321,11 +318,12 @@ static bool worker_can(const struct namer_stream *stream)
 	return true;
 }
 
+/* False: it has left. */
 static bool give_worker(struct namer_stream *stream)
 {
 	char more = 1;
 	fill_job(stream);
-	stream->is_busy = write(stream->wake_fd, &more, 1) == 1;
+	stream->is_busy = send(stream->worker_fd, &more, 1, MSG_NOSIGNAL) == 1;
 	return stream->is_busy;
 }
 
@@ -344,24 +342,16 @@ static bool make_job(struct namer_stream *stream)
 
 static void fork_worker(struct namer_stream *stream)
 {
-	int done[2], wake[2];
-	if (pipe2(done, O_CLOEXEC))
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return;
-	if (pipe2(wake, O_CLOEXEC)) {
-		close(done[0]);
-		close(done[1]);
-		return;
-	}
 	pid_t pid = fork();
 	if (pid == 0) {
-		close(done[0]);
-		close(wake[1]);
-		namer_work(stream, done[1], wake[0]);
+		close(ends[0]);
+		namer_work(stream, ends[1]);
 	}
-	close(done[1]);
-	close(wake[0]);
-	stream->worker_fd = done[0];
-	stream->wake_fd = wake[1];
+	close(ends[1]);
+	stream->worker_fd = ends[0];
 	stream->worker = pid > 0 ? pid : 0;
 	stream->is_busy = pid > 0;
 	for (uint32_t id = 0; id < stream->module_count; id++)
@@ -469,6 +459,7 @@ void namer_stream_reap(struct namer_stream *stream, uint64_t now_ns)
 	ssize_t got = read(stream->worker_fd, &done, 1);
 	if (got < 0 && errno == EINTR)
 		return;
+	/* One that is done with the last batch is on its way out: nobody needs to wait for that. */
 	bool stays = got == 1, was_busy = stream->is_busy;
 	int status = stays ? 0 : wait_for_worker(stream);
 	bool crashed = was_busy && status != 0;

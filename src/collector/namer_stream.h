@@ -61,8 +61,7 @@ struct namer_stream {
 	/* the worker */
 	pid_t worker;          /* 0: none; it stays for a while when it has nothing to do */
 	bool is_busy;          /* it has a batch */
-	int worker_fd;         /* readable when it is done with it, or has ended; -1 */
-	int wake_fd;           /* a byte is a batch for one that stayed; -1 */
+	int worker_fd;         /* a byte from it: it is done; a byte to it: another batch; -1 */
 	struct namer_job *job; /* shared with it; NULL */
 	size_t job_room;
 	struct namer_list batch; /* what it has: our own copy, which it cannot spoil */

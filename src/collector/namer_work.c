@@ -343,18 +343,23 @@ static bool may_stay(void)
 	       (resident - shared) * (unsigned long)sysconf(_SC_PAGESIZE) < STAY_BYTES_MAX;
 }
 
-/* Until there is another batch; false when there is none for long. */
-static bool wait_for_batch(int done_fd, int wake_fd, uint64_t took_ns)
+static bool say_done(int link_fd)
 {
 	char byte = 1;
-	uint64_t stay_ms = STAY_MS + took_ns / 1000000u * STAY_TIMES;
-	struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
-	return write(done_fd, &byte, 1) == 1 &&
-	       poll(&wake, 1, stay_ms < INT_MAX ? (int)stay_ms : INT_MAX) == 1 &&
-	       read(wake_fd, &byte, 1) == 1;
+	return send(link_fd, &byte, 1, MSG_NOSIGNAL) == 1;
 }
 
-void namer_work(struct namer_stream *stream, int done_fd, int wake_fd)
+/* Until there is another batch; false when there is none for long. */
+static bool wait_for_batch(int link_fd, uint64_t took_ns)
+{
+	char byte;
+	uint64_t stay_ms = STAY_MS + took_ns / 1000000u * STAY_TIMES;
+	struct pollfd wake = {.fd = link_fd, .events = POLLIN};
+	return poll(&wake, 1, stay_ms < INT_MAX ? (int)stay_ms : INT_MAX) == 1 &&
+	       recv(link_fd, &byte, 1, 0) == 1;
+}
+
+void namer_work(struct namer_stream *stream, int link_fd)
 {
 	struct work work = {
 		.stream = stream, .job = stream->job, .answered = namer_job_answered(stream->job)};
@@ -366,10 +371,12 @@ void namer_work(struct namer_stream *stream, int done_fd, int wake_fd)
 	snprintf(work.root, sizeof work.root, "/proc/self/fd/%d", stream->root_fd);
 	namer_sender_init(&work.sender, stream->fd);
 	uint64_t began_ns;
+	bool final;
 	do {
 		began_ns = clock_steady_ns();
+		final = work.job->final; /* the job may be another when we are done with this */
 		work_fairly(&work);
-	} while (!work.code && !work.job->final && may_stay() &&
-		 wait_for_batch(done_fd, wake_fd, clock_steady_ns() - began_ns));
+	} while (!work.code && say_done(link_fd) && !final && may_stay() &&
+		 wait_for_batch(link_fd, clock_steady_ns() - began_ns));
 	_exit(work.code ? 1 : 0);
 }
