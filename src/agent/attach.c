@@ -11,7 +11,6 @@
  */
 #include "agent/attach.h"
 
-#include <linux/futex.h>
 #include <linux/mman.h>
 
 #include "agent/agent.h"
@@ -24,6 +23,7 @@
 
 enum {
 	KILL_NR = 62,
+	PPOLL_NR = 271,
 	MEMFD_NR = 319,
 	MEMFD_FLAGS = 3, /* close on exec, may be sealed */
 	F_DUPFD_CLOEXEC_NR = 1030,
@@ -257,11 +257,15 @@ static bool await_order(uint32_t done)
 	uint32_t tracer = block->tracer_inside;
 	if (block->seccomp)
 		return await_order_without_calls(done);
-	/* Not by yielding: among busy threads that puts us behind all of them. */
-	const struct sys_timespec step = {0, STEP_NS};
 	int64_t began = seconds_now();
 	while (!has_order(done)) {
-		sys_futex(&block->seq, FUTEX_WAIT, done, &step, NULL, 0);
+		/*
+		 * Not by yielding: among busy threads that puts us behind all of them. Not by a
+		 * call of which the kernel remembers how it goes on after a stop (futex, poll,
+		 * nanosleep): the thread may stand in one itself, and would go on with ours.
+		 */
+		struct sys_timespec step = {0, STEP_NS};
+		sys_call6(PPOLL_NR, 0, 0, (long)&step, 0, 0, 0);
 		if (seconds_now() - began > PATIENCE_S ||
 		    (tracer && sys_call3(KILL_NR, tracer, 0, 0) == -ERROR_NO_PROCESS))
 			return false;

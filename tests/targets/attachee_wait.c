@@ -6,6 +6,8 @@
  *	attachee_wait           waits of a minute: "rounds" and "interrupted" stay 0
  *	attachee_wait brief     waits of 0.3 s that the kernel can go on with: none of
  *	                        them may begin anew at each stop, for then it never ends
+ *	attachee_wait alone     one thread, which waits for a moment again and again, in calls
+ *	                        that the kernel goes on with after a stop: none may fail
  *
  * Says "ready" when all wait; ends after a byte of input and prints what it found.
  */
@@ -293,7 +295,7 @@ static void *wait_thread(void *given)
 {
 	struct waiter *waiter = given;
 	for (;;) {
-		if (waiter->call() < 0 && errno == EINTR)
+		if (waiter->call() < 0 && errno != ETIMEDOUT)
 			atomic_fetch_add(&interrupted, 1);
 		atomic_fetch_add(waiter->rounds, 1);
 	}
@@ -332,8 +334,30 @@ static void start(const call_fn *calls, int count)
 	}
 }
 
+/* Until there is input. It is this thread that is borrowed, wherever it stands. */
+static int wait_alone(void)
+{
+	static const struct timespec moment = {.tv_nsec = 200 * 1000};
+	struct pollfd input = {.fd = 0, .events = POLLIN};
+	long failed = 0, passed = 0;
+	dprintf(1, "ready\n");
+	for (int got = 0; got <= 0; passed++) {
+		failed += nanosleep(&moment, NULL) != 0;
+		failed += clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL) != 0;
+		failed += poll(NULL, 0, 1) != 0;
+		for (int i = 0; i < 1000 && got == 0; i++)
+			got = poll(&input, 1, 0);
+		failed += got < 0;
+		got = got < 0 ? 0 : got;
+	}
+	dprintf(1, "bad=0 interrupted=%ld least=%ld most=%ld\n", failed, passed, passed);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1 && !strcmp(argv[1], "alone"))
+		return wait_alone();
 	int is_brief = argc > 1 && !strcmp(argv[1], "brief");
 	int count = (int)(is_brief ? sizeof brief_calls : sizeof long_calls) / (int)sizeof(call_fn);
 	long least = -1, most = 0;

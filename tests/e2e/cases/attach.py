@@ -140,6 +140,13 @@ def waiting(t):
         it.finish(interrupted=0, most=0)
 
 
+@case("attach/alone", "a wait fails with an error that it does not have: ours went on in its place")
+def alone(t):
+    with Attachee(t, "alone", program="attachee_wait") as it:
+        cycles(t, it, 400 if t.long else 40)
+        it.finish(interrupted=0)
+
+
 @case("attach/time-outs", "a program that sleeps does so for ever, since each stop begins it anew")
 def time_outs(t):
     with Attachee(t, "brief", program="attachee_wait") as it:
