@@ -208,6 +208,7 @@ async function update(): Promise<void> {
 		const version = summary?.version;
 		const now = await ask<Summary>("summary", "summary").catch(() => null);
 		if (now && now.version !== version) {
+			if (now.complete && summary && !summary.complete) void followOn(state.trace);
 			summary = now;
 			drawHead();
 			await strip.load(summary);
@@ -231,12 +232,25 @@ async function refreshList(): Promise<void> {
 	nextPiece();
 }
 
+/** The file has ended: maybe after the next one was listed, which then was not the newest yet. */
+async function followOn(ended: string): Promise<void> {
+	for (let i = 0; i < 20 && state.trace === ended && state.follow && !left.has(ended); i++) {
+		traces = (await list().catch(() => ({ traces }))).traces;
+		nextPiece();
+		await new Promise((done) => setTimeout(done, 500));
+	}
+}
+
+const left = new Set<string>(); // pieces that the page went on from: who comes back to one wants to stay
+
 /** A recording that goes on in another file (rotation): the page goes with it. */
 function nextPiece(): void {
 	const stem = (name: string) => name.replace(/\.tide$/, "").replace(/[.-]\d+$/, "");
 	const here = traces.find((t) => t.id === state.trace), newest = traces[0];
-	if (here && newest && state.follow && state.from === null && newest.id !== here.id && stem(newest.name) === stem(here.name) && newest.changed_unix_ns > here.changed_unix_ns)
-		go({ trace: newest.id }, false);
+	if (!here || !newest || left.has(here.id) || !state.follow || state.from !== null || newest.id === here.id) return;
+	if (stem(newest.name) !== stem(here.name) || newest.changed_unix_ns <= here.changed_unix_ns) return;
+	left.add(here.id);
+	go({ trace: newest.id }, false);
 }
 
 function setLost(lost: boolean): void {
