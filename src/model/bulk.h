@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory for large tables: pieces of up to 2 MiB cut from big areas that, all
- * but the first, ask for huge pages, since random access to hundreds of
- * megabytes through 4 KiB pages costs more in address translation than in the
- * access itself. Pieces are never given back one by one.
+ * Memory for large tables: pieces of up to 2 MiB cut from big areas that ask
+ * for huge pages, since random access to hundreds of megabytes through 4 KiB
+ * pages costs more in address translation than in the access itself. The first
+ * areas of a table do so only when they are full. Pieces are never given back
+ * one by one.
  */
 #pragma once
 
