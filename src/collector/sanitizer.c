@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/file_text.h"
 #include "base/io.h"
 #include "base/memory.h"
 
@@ -27,20 +28,32 @@ static void *read_section(int fd, const Elf64_Shdr *section, size_t *ret_bytes)
 	return bytes;
 }
 
+/* The strings alone nearly always tell that it does not. */
+static bool names(int fd, const Elf64_Shdr *strings, const char *name)
+{
+	struct file_stretch stretch = {fd, strings->sh_offset, strings->sh_size};
+	void *room = tm_alloc(FILE_TEXT_ROOM);
+	bool found = room && file_has_text(&stretch, name, strlen(name) + 1, room);
+	tm_free(room);
+	return found;
+}
+
 static bool defines(int fd, const Elf64_Shdr *table, const Elf64_Shdr *strings, const char *name)
 {
 	size_t table_bytes = 0, string_bytes = 0;
 	bool found = false;
+	if (!names(fd, strings, name))
+		return false;
 	Elf64_Sym *symbols = read_section(fd, table, &table_bytes);
-	char *names = symbols ? read_section(fd, strings, &string_bytes) : NULL;
-	for (size_t i = 0; names && !found && i < table_bytes / sizeof *symbols; i++) {
+	char *texts = symbols ? read_section(fd, strings, &string_bytes) : NULL;
+	for (size_t i = 0; texts && !found && i < table_bytes / sizeof *symbols; i++) {
 		const Elf64_Sym *symbol = &symbols[i];
 		found = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
 			ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
 			symbol->st_shndx != SHN_UNDEF && symbol->st_name < string_bytes &&
-			strcmp(names + symbol->st_name, name) == 0;
+			strcmp(texts + symbol->st_name, name) == 0;
 	}
-	tm_free(names);
+	tm_free(texts);
 	tm_free(symbols);
 	return found;
 }

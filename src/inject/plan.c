@@ -200,7 +200,7 @@ static void find_twin(struct making *making, const struct plan_candidate *candid
 static void find_own_calls(struct making *making)
 {
 	static const char caller[] = "__malloc_arena_thread_freeres";
-	for (size_t k = 0; k < making->elf.table_count; k++)
+	for (size_t k = 0; making->plan->entry_count && k < making->elf.table_count; k++)
 		for (size_t i = 0; i < making->elf.tables[k].count; i++) {
 			const struct plan_table *table = &making->elf.tables[k];
 			const Elf64_Sym *symbol = &table->symbols[i];
@@ -264,7 +264,8 @@ static int make(struct making *making)
 		if (!found->list[i].dropped)
 			find_twin(making, &found->list[i]);
 	find_own_calls(making);
-	if ((making->source->what & PLAN_NATIVE) && plan_nim_is_hidden(&making->elf))
+	if ((making->source->what & PLAN_NATIVE) &&
+	    plan_nim_is_hidden(&making->elf, making->source->what & PLAN_LIBC))
 		refuse(plan, "Nim's allocator", "the program has no symbols: see docs/nim.md");
 	return keep_names(plan);
 }

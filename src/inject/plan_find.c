@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inject/plan_find.h"
 
+#include <emmintrin.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@
 struct search {
 	const struct plan_source *source;
 	struct plan_prefixes prefixes;
-	bool wants_malloc; /* some of the module's code calls another module's malloc */
-	bool nim_speaks;   /* Nim's allocator tells of itself: nim/tidemark.nims */
+	bool wants_malloc;       /* some of the module's code calls another module's malloc */
+	struct plan_sieve sieve; /* lets through what match() may take */
 	struct plan_found found;
 };
 
@@ -42,18 +43,38 @@ static bool is_jemalloc(const struct plan_table *table, const char *name)
 	       has_prefixed(table, name, prefix_bytes, "mallctl");
 }
 
+/* The next name in [at, end) that ends with an x: its NUL, or NULL. Few do. */
+static const char *next_x(const char *at, const char *end)
+{
+	const __m128i x = _mm_set1_epi8('x'), none = _mm_setzero_si128();
+	for (; end - at > (ptrdiff_t)sizeof x; at += sizeof x) {
+		__m128i here = _mm_loadu_si128((const __m128i *)at);
+		__m128i behind = _mm_loadu_si128((const __m128i *)(at + 1));
+		int found = _mm_movemask_epi8(
+			_mm_and_si128(_mm_cmpeq_epi8(here, x), _mm_cmpeq_epi8(behind, none)));
+		if (found)
+			return at + __builtin_ctz((unsigned)found) + 1;
+	}
+	for (; end - at > 1; at++)
+		if (at[0] == 'x' && !at[1])
+			return at + 1;
+	return NULL;
+}
+
 /* Names are searched as bytes: a prefix shows itself without a walk over all symbols. */
 static void find_prefixes(const struct plan_table *table, struct plan_prefixes *prefixes)
 {
 	static const char last[] = "_mallocx";
+	const size_t bytes = sizeof last - 1;
 	const char *at = table->names, *end = at + table->name_bytes;
-	while ((at = memmem(at, (size_t)(end - at), last, sizeof last))) {
+	while ((at = next_x(at, end))) {
 		const char *start = at;
+		if (at - table->names < (ptrdiff_t)bytes || memcmp(at - bytes, last, bytes) != 0)
+			continue;
 		while (start > table->names && start[-1])
 			start--;
 		if (is_jemalloc(table, start))
 			plan_prefixes_add(prefixes, start);
-		at += sizeof last;
 	}
 }
 
@@ -82,11 +103,8 @@ static bool is_wanted(const struct search *search, const Elf64_Sym *symbol,
 	case PLAN_FAMILY_JEMALLOC:
 	case PLAN_FAMILY_MIMALLOC:
 	case PLAN_FAMILY_TCMALLOC:
-	case PLAN_FAMILY_COUNT:
-		break;
 	case PLAN_FAMILY_NIM:
-		if (search->nim_speaks)
-			return false;
+	case PLAN_FAMILY_COUNT:
 		break;
 	}
 	return what & PLAN_NATIVE;
@@ -179,8 +197,9 @@ static int search_table(struct search *search, const struct plan_table *table)
 						   .bytes = symbol->st_size,
 						   .dynamic = table->dynamic,
 						   .next = UINT64_MAX};
-		if (symbol->st_shndx != SHN_UNDEF && match(search, name, &candidate) &&
-		    judge_type(symbol, &candidate) && is_wanted(search, symbol, &candidate))
+		if (symbol->st_shndx != SHN_UNDEF && plan_sieve_passes(&search->sieve, name) &&
+		    match(search, name, &candidate) && judge_type(symbol, &candidate) &&
+		    is_wanted(search, symbol, &candidate))
 			error = add(search, &candidate);
 	}
 	return error;
@@ -246,7 +265,7 @@ static void note_neighbour(struct plan_found *found, uint64_t address)
 
 static void find_neighbours(const struct plan_elf *elf, struct plan_found *found)
 {
-	for (size_t k = 0; k < elf->table_count; k++)
+	for (size_t k = 0; found->count && k < elf->table_count; k++)
 		for (size_t i = 0; i < elf->tables[k].count; i++) {
 			const Elf64_Sym *symbol = &elf->tables[k].symbols[i];
 			unsigned type = ELF64_ST_TYPE(symbol->st_info);
@@ -273,21 +292,44 @@ static void drop_exported(struct plan_found *found)
 	found->count = kept;
 }
 
+static void make_sieve(struct search *search)
+{
+	const struct plan_hooks *hooks = search->source->hooks;
+	plan_names_sieve(&search->prefixes, &search->sieve);
+	for (size_t i = 0; hooks && i < hooks->count; i++)
+		plan_sieve_add(&search->sieve, hooks->list[i].name.name);
+}
+
+/* Nim's allocator tells of itself (nim/tidemark.nims): then its functions are left alone. */
+static void drop_speaking_nim(const struct plan_elf *elf, struct plan_found *found)
+{
+	size_t kept = 0;
+	bool any = false, speaks = false;
+	for (size_t i = 0; i < found->count; i++)
+		any |= found->list[i].match.family == PLAN_FAMILY_NIM;
+	for (size_t k = 0; any && k < elf->table_count; k++)
+		speaks |= has_name(&elf->tables[k], "tidemark_nim_heap");
+	for (size_t i = 0; speaks && i < found->count; i++)
+		if (found->list[i].match.family != PLAN_FAMILY_NIM)
+			found->list[kept++] = found->list[i];
+	found->count = speaks ? kept : found->count;
+}
+
 int plan_find(const struct plan_elf *elf, const struct plan_source *source,
 	      struct plan_found *ret_found)
 {
 	struct search search = {.source = source, .wants_malloc = wants_malloc(elf)};
 	int error = 0;
-	for (size_t k = 0; k < elf->table_count; k++) {
+	for (size_t k = 0; k < elf->table_count; k++)
 		find_prefixes(&elf->tables[k], &search.prefixes);
-		search.nim_speaks |= has_name(&elf->tables[k], "tidemark_nim_heap");
-	}
+	make_sieve(&search);
 	for (size_t k = 0; k < elf->table_count && !error; k++)
 		error = search_table(&search, &elf->tables[k]);
 	if (error) {
 		tm_free(search.found.list);
 		return error;
 	}
+	drop_speaking_nim(elf, &search.found);
 	if (search.found.count)
 		qsort(search.found.list, search.found.count, sizeof *search.found.list, compare);
 	if (source->what & PLAN_HIDDEN)

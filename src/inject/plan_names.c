@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inject/plan_names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,12 +291,31 @@ static bool find_prefixed(const char *name, const struct plan_prefixes *prefixes
 	return false;
 }
 
+/* Of malloc's family, and jemalloc's own. */
+static void sieve_prefixed(const char *prefix, struct plan_sieve *sieve)
+{
+	char name[PLAN_PREFIX_BYTES + 4];
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < tables[k].count; i++) {
+			snprintf(name, sizeof name, "%s%.3s", prefix, tables[k].names[i].name);
+			plan_sieve_add(sieve, name);
+		}
+}
+
+void plan_names_sieve(const struct plan_prefixes *prefixes, struct plan_sieve *sieve)
+{
+	for (size_t k = 0; k < sizeof tables / sizeof tables[0]; k++)
+		for (size_t i = 0; i < tables[k].count; i++)
+			plan_sieve_add(sieve, tables[k].names[i].name);
+	for (size_t i = 0; i < sizeof nim_names / sizeof nim_names[0]; i++)
+		plan_sieve_add(sieve, nim_names[i].name);
+	for (unsigned i = 0; i < prefixes->count; i++)
+		sieve_prefixed(prefixes->list[i], sieve);
+}
+
 bool plan_names_find(const char *name, const struct plan_prefixes *prefixes,
 		     struct plan_match *ret_match)
 {
-	/* Most symbols of large programs are mangled names of other things. */
-	if (name[0] == '_' && name[1] == 'Z' && name[2] != 'n' && name[2] != 'd')
-		return false;
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		if (matches(find_in(&tables[i], name), tables[i].family, ret_match))
 			return true;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "inject/plan_sieve.h"
 #include "wire/site.h"
 #include "wire/wire.h"
 
@@ -46,6 +47,9 @@ struct plan_prefixes {
 
 /* Takes the prefix of a name that ends in "mallocx", if it is new and there is room. */
 void plan_prefixes_add(struct plan_prefixes *prefixes, const char *name);
+
+/* Lets all names through that plan_names_find() may know. */
+void plan_names_sieve(const struct plan_prefixes *prefixes, struct plan_sieve *sieve);
 
 /* Does the name mean something? O(log names). */
 bool plan_names_find(const char *name, const struct plan_prefixes *prefixes,

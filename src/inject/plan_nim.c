@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/io.h"
+#include "base/file_text.h"
 #include "base/memory.h"
 
 enum {
@@ -141,40 +141,40 @@ void plan_nim_check(const struct plan_elf *elf, struct plan_found *found)
 }
 
 /* Whether a segment has these bytes, the NUL at the end left out. */
-static bool has_text(const struct plan_elf *elf, const Elf64_Phdr *segment, const char *text)
+static bool has_text(const struct plan_elf *elf, const Elf64_Phdr *segment, const char *text,
+		     void *room)
 {
-	size_t bytes = strlen(text), got = 0;
-	uint64_t left = segment->p_filesz < TEXT_BYTES_MAX ? segment->p_filesz : TEXT_BYTES_MAX;
-	uint64_t at = segment->p_offset;
-	uint8_t *piece = tm_alloc(PIECE_BYTES);
-	bool found = false;
-	while (piece && !found && left >= bytes) {
-		size_t part = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-		if (io_pread(elf->fd, piece, part, at, &got) || got < bytes)
-			break;
-		found = memmem(piece, got, text, bytes) != NULL;
-		if (got < part)
-			break;
-		at += got - bytes + 1;
-		left -= got - bytes + 1;
-	}
-	tm_free(piece);
-	return found;
+	struct file_stretch stretch = {elf->fd, segment->p_offset, segment->p_filesz};
+	if (stretch.bytes > TEXT_BYTES_MAX)
+		stretch.bytes = TEXT_BYTES_MAX;
+	return file_has_text(&stretch, text, strlen(text), room);
 }
 
-bool plan_nim_is_hidden(const struct plan_elf *elf)
+/* False where .symtab is there: then the allocator was looked for in it. */
+static bool may_be_hidden(const struct plan_elf *elf, bool is_program)
+{
+	static const char begin[] = "NimMain";
+	bool exports = false;
+	for (size_t k = 0; k < elf->table_count; k++) {
+		const struct plan_table *table = &elf->tables[k];
+		if (!table->dynamic)
+			return false;
+		exports |= memmem(table->names, table->name_bytes, begin, sizeof begin) != NULL;
+	}
+	return is_program || exports;
+}
+
+bool plan_nim_is_hidden(const struct plan_elf *elf, bool is_program)
 {
 	static const char runtime[] = "Illegal storage access. (Attempt to read from nil?)";
-	bool nim = false;
-	for (size_t k = 0; k < elf->table_count; k++)
-		if (!elf->tables[k].dynamic)
-			return false;
-	for (size_t i = 0; i < elf->header_count; i++) {
+	void *room = may_be_hidden(elf, is_program) ? tm_alloc(FILE_TEXT_ROOM) : NULL;
+	bool nim = false, speaks = false;
+	for (size_t i = 0; room && !speaks && i < elf->header_count; i++) {
 		const Elf64_Phdr *segment = &elf->headers[i];
-		if (segment->p_type == PT_NOTE && has_text(elf, segment, "Tidemark"))
-			return false;
+		speaks = segment->p_type == PT_NOTE && has_text(elf, segment, "Tidemark", room);
 		nim |= segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) &&
-		       has_text(elf, segment, runtime);
+		       has_text(elf, segment, runtime, room);
 	}
-	return nim;
+	tm_free(room);
+	return nim && !speaks;
 }

@@ -16,6 +16,7 @@ void plan_nim_check(const struct plan_elf *elf, struct plan_found *found);
 
 /*
  * A Nim program without symbols: it has an allocator that cannot be found, and
- * that does not speak for itself. Told by a sentence of Nim's runtime.
+ * that does not speak for itself. Told by a sentence of Nim's runtime; a library
+ * also by NimMain, which it exports so that whoever loads it can begin it.
  */
-bool plan_nim_is_hidden(const struct plan_elf *elf);
+bool plan_nim_is_hidden(const struct plan_elf *elf, bool is_program);

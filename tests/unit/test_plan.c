@@ -10,6 +10,7 @@
 #include "harness/tap.h"
 #include "inject/plan.h"
 #include "inject/plan_hook.h"
+#include "inject/plan_names.h"
 
 static struct plan *plan_of(const char *path, const struct plan_hooks *hooks)
 {
@@ -188,6 +189,29 @@ static void kinds_of_symbols(void)
 	plan_hooks_done(&hooks);
 }
 
+/* Names that are looked for must all pass the sieve, by whatever they are known. */
+static void names_that_pass(void)
+{
+	static const char *const known[] = {"plan_mallocx", "plan_dallocx", "plan_malloc",
+					    "malloc",       "_Znwm",        "mi_malloc",
+					    "brk",          "rawAlloc__u1", "tc_free"};
+	struct plan_prefixes prefixes = {0};
+	struct plan_sieve sieve = {0};
+	struct plan_match match;
+
+	plan_prefixes_add(&prefixes, "plan_mallocx");
+	plan_names_sieve(&prefixes, &sieve);
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+		CHECK(plan_names_find(known[i], &prefixes, &match));
+		if (!CHECK(plan_sieve_passes(&sieve, known[i])))
+			tap_note("%s", known[i]);
+	}
+	CHECK(!plan_sieve_passes(&sieve, "_ZN4llvm5ValueD1Ev"));
+	CHECK(!plan_sieve_passes(&sieve, ""));
+	plan_sieve_add(&sieve, "ab");
+	CHECK(plan_sieve_passes(&sieve, "ab.constprop.0"));
+}
+
 /* ---- lists ---- */
 
 static void lists(void)
@@ -298,6 +322,7 @@ static const struct tap_case cases[] = {
 	{.name = "every entry point of jemalloc can be patched", .run = jemalloc},
 	{.name = "every entry point of mimalloc can be patched", .run = mimalloc},
 	{.name = "every entry point of tcmalloc can be patched", .run = tcmalloc},
+	{.name = "no name that is looked for is sieved out", .run = names_that_pass},
 	{.name = "a function that throws has its twin", .run = twins},
 	{.name = "operator new that calls malloc is left to malloc", .run = plain_operators},
 	{.name = "data, ifuncs, aliases, short functions and variants", .run = kinds_of_symbols},
