@@ -63,3 +63,45 @@ void sort_array_first(void *array, size_t count, size_t first, size_t bytes,
 	}
 	sort_array(array, first, bytes, compare, ctx);
 }
+
+static uint64_t number_of(const char *element)
+{
+	uint64_t number;
+	memcpy(&number, element, sizeof number);
+	return number;
+}
+
+/* In the order of one byte of the numbers. */
+static void scatter(const char *from, char *to, size_t count, size_t bytes, unsigned shift)
+{
+	size_t starts[256] = {0}, next = 0;
+	for (size_t i = 0; i < count; i++)
+		starts[number_of(from + i * bytes) >> shift & 255]++;
+	for (size_t value = 0; value < 256; value++) {
+		size_t elements = starts[value];
+		starts[value] = next;
+		next += elements;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const char *element = from + i * bytes;
+		memcpy(to + starts[number_of(element) >> shift & 255]++ * bytes, element, bytes);
+	}
+}
+
+void sort_by_number(void *array, size_t count, size_t bytes, void *room)
+{
+	uint64_t differ = 0;
+	char *from = array, *to = room;
+	for (size_t i = 1; i < count; i++)
+		differ |= number_of(from + i * bytes) ^ number_of(from);
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		if (!(differ >> shift & 255))
+			continue;
+		scatter(from, to, count, bytes, shift);
+		char *other = from;
+		from = to;
+		to = other;
+	}
+	if (from != array)
+		memcpy(array, from, count * bytes);
+}

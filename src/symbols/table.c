@@ -7,10 +7,10 @@
 #include "symbols/table.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "trace/records.h"
 
 /* An address is matched against this many symbols before it: aliases, and functions inside others.
@@ -18,7 +18,7 @@
 enum { LOOK_BACK = 64 };
 
 struct table_symbol {
-	uint64_t address;
+	uint64_t address; /* first: they are sorted by it */
 	uint64_t bytes : 48;
 	uint64_t is_function : 1; /* else a bare label */
 	uint64_t is_global : 1;
@@ -26,14 +26,6 @@ struct table_symbol {
 	uint64_t has_size : 1; /* else bytes reaches to the end of the section, until clipped */
 	uint32_t name;
 };
-
-static int by_address(const void *left, const void *right)
-{
-	const struct table_symbol *a = left, *b = right;
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return (a->name > b->name) - (a->name < b->name);
-}
 
 /* Where code at this address may reach to at most; 0 if it is no code. */
 static uint64_t section_room(const struct elffile *file, uint32_t index, uint64_t address)
@@ -96,7 +88,11 @@ static int read_symbols(struct table *table, const struct elffile *file, Elf_Dat
 	}
 	if (!table->count)
 		return -ENODATA;
-	qsort(table->symbols, table->count, sizeof *table->symbols, by_address);
+	void *room = tm_alloc_array(table->count, sizeof *table->symbols);
+	if (!room)
+		return -ENOMEM;
+	sort_by_number(table->symbols, table->count, sizeof *table->symbols, room);
+	tm_free(room);
 	clip_unsized(table);
 	return 0;
 }
@@ -127,7 +123,9 @@ int table_load(struct table *table, const struct elffile *file, uint32_t type, u
 	int code = read_symbols(table, file, data, count);
 	if (code) {
 		table_done(table);
-		return tm_fail(err, code, "its symbol table names no function");
+		return tm_fail(err, code,
+			       code == -ENOMEM ? "out of memory"
+					       : "its symbol table names no function");
 	}
 	return 0;
 }

@@ -64,8 +64,55 @@ static void sorts_the_first(void)
 	}
 }
 
+struct numbered {
+	uint64_t number;
+	unsigned place; /* in the array before */
+};
+
+/* Numbers as addresses are: alike in most bytes, or in none. */
+static uint64_t number_like(unsigned kind, uint64_t *random)
+{
+	*random = *random * 6364136223846793005u + 1442695040888963407u;
+	switch (kind) {
+	case 0:
+		return *random >> 60;
+	case 1:
+		return 0x7f0000400000u + (*random >> 44);
+	case 2:
+		return *random;
+	default:
+		return 42;
+	}
+}
+
+static void sorts_by_number(void)
+{
+	struct numbered rows[1000], room[1000];
+	uint64_t random = 1;
+	for (unsigned kind = 0; kind < 4; kind++)
+		for (size_t count = 0; count <= 1000; count += count < 5 ? 1 : 199) {
+			uint64_t before = 0, after = 0;
+			for (size_t i = 0; i < count; i++) {
+				rows[i] =
+					(struct numbered){number_like(kind, &random), (unsigned)i};
+				before += rows[i].number ^ i << 50;
+			}
+			sort_by_number(rows, count, sizeof rows[0], room);
+			for (size_t i = 0; i < count; i++) {
+				after += rows[i].number ^ (uint64_t)rows[i].place << 50;
+				if (!i)
+					continue;
+				CHECK(rows[i - 1].number <= rows[i].number);
+				if (rows[i - 1].number == rows[i].number)
+					CHECK(rows[i - 1].place < rows[i].place);
+			}
+			CHECK_EQ_U64(after, before);
+		}
+}
+
 static const struct tap_case cases[] = {
 	{.name = "any number of elements, both ways", .run = sorts_any_number},
 	{.name = "the first of many, none lost", .run = sorts_the_first},
+	{.name = "by number, equal ones in order, none lost", .run = sorts_by_number},
 };
 TAP_MAIN(cases)
