@@ -41,6 +41,7 @@ struct waiting {
 
 struct repair {
 	bool strangers;
+	bool has_undone; /* some UNDO of the batch has the address of the block that comes back */
 	unsigned doubtful;
 	uint16_t trail_generation; /* 14 bits */
 	struct trail trails[SLOT_COUNT];
@@ -64,9 +65,11 @@ struct repair *repair_free(struct repair *repair)
 	return tm_free(repair);
 }
 
+/* A failed realloc begins its old block again, where that is known: find_undone(). */
 static bool begins(const struct trace_event *event)
 {
-	return event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC;
+	return event->op == TRACE_ALLOC || event->op == TRACE_REALLOC_ALLOC ||
+	       (event->op == TRACE_REALLOC_UNDO && event->address);
 }
 
 static bool ends(const struct trace_event *event)
@@ -113,8 +116,35 @@ static inline struct slot *find_slot(struct repair *repair, uint64_t address, bo
 /* ---- is anything wrong? ---- */
 
 _Static_assert(TRACE_ALLOC < 4 && TRACE_FREE < 4 && TRACE_REALLOC_FREE < 4 &&
-		       TRACE_REALLOC_ALLOC == 3,
-	       "the operations that begin or end a block are the first four");
+		       TRACE_REALLOC_ALLOC == 3 && TRACE_REALLOC_UNDO == 4,
+	       "the operations that begin or end a block are the first five");
+
+/*
+ * The failure of a realloc does not tell of which block: of the one that its thread's last
+ * REALLOC_FREE ended. Until repair_order() is done the event has its address.
+ */
+static void find_undone(struct repair *repair, const struct model *model,
+			struct trace_event *events, size_t at)
+{
+	uint32_t thread_id = events[at].thread_id;
+	repair->has_undone = true;
+	for (size_t i = at; i-- > 0;)
+		if (events[i].thread_id == thread_id && events[i].op >= TRACE_REALLOC_FREE &&
+		    events[i].op <= TRACE_REALLOC_UNDO) {
+			bool begun = events[i].op == TRACE_REALLOC_FREE;
+			events[at].address = begun ? events[i].address : 0;
+			return;
+		}
+	events[at].address = model_realloc_address(model, thread_id);
+}
+
+static void forget_undone(struct repair *repair, struct trace_event *events, size_t count)
+{
+	for (size_t i = 0; repair->has_undone && i < count; i++)
+		if (events[i].op == TRACE_REALLOC_UNDO)
+			events[i].address = 0;
+	repair->has_undone = false;
+}
 
 static void next_trails(struct repair *repair)
 {
@@ -142,12 +172,14 @@ static bool contradicts(struct repair *repair, const struct model *model, enum s
 	return !none;
 }
 
-static bool is_wrong(struct repair *repair, const struct model *model,
-		     const struct trace_event *events, size_t count)
+static bool is_wrong(struct repair *repair, const struct model *model, struct trace_event *events,
+		     size_t count)
 {
 	next_trails(repair);
 	for (size_t i = 0; i < count; i++) {
-		if (events[i].op > TRACE_REALLOC_ALLOC)
+		if (events[i].op == TRACE_REALLOC_UNDO)
+			find_undone(repair, model, events, i);
+		if (events[i].op > TRACE_REALLOC_ALLOC && !begins(&events[i]))
 			continue;
 		uint64_t hash = (events[i].address >> 3) * 0x9e3779b97f4a7c15ull;
 		uint32_t tag = (uint32_t)(hash >> 32), at = (uint32_t)(hash >> 20) % SLOT_COUNT;
@@ -326,6 +358,9 @@ static unsigned reorder(struct repair *repair, const struct model *model,
 	unsigned waited = 0;
 	next_generation(repair);
 	repair->out_count = repair->waiting_count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (events[i].op == TRACE_REALLOC_UNDO)
+			find_undone(repair, model, events, i);
 	for (size_t i = 0; i < count; i++) {
 		struct waiting *waiting = find_waiting(repair, events[i].thread_id);
 		if (waiting) {
@@ -354,9 +389,13 @@ static unsigned reorder(struct repair *repair, const struct model *model,
 unsigned repair_order(struct repair *repair, const struct model *model, bool strangers,
 		      struct trace_event *events, size_t count)
 {
+	unsigned waited = 0;
 	repair->strangers = strangers;
 	repair->doubtful = 0;
-	return is_wrong(repair, model, events, count) ? reorder(repair, model, events, count) : 0;
+	if (is_wrong(repair, model, events, count))
+		waited = reorder(repair, model, events, count);
+	forget_undone(repair, events, count);
+	return waited;
 }
 
 unsigned repair_doubtful(const struct repair *repair)

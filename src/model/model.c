@@ -63,13 +63,23 @@ uint64_t model_freed_older(const struct model *m)
 	return m->freed_older;
 }
 
+static struct thread_pending *pending_of(const struct model *m, uint32_t thread_id)
+{
+	return threads_has(&m->threads, thread_id) ? threads_at(&m->threads, thread_id)->pending
+						   : NULL;
+}
+
 void model_forget_realloc(struct model *m, uint32_t thread_id)
 {
-	struct thread_pending *pending = threads_has(&m->threads, thread_id)
-						 ? threads_at(&m->threads, thread_id)->pending
-						 : NULL;
+	struct thread_pending *pending = pending_of(m, thread_id);
 	if (pending)
 		pending->valid = false;
+}
+
+uint64_t model_realloc_address(const struct model *m, uint32_t thread_id)
+{
+	const struct thread_pending *pending = pending_of(m, thread_id);
+	return pending && pending->valid ? pending->key : 0;
 }
 
 void model_prefetch(const struct model *m, uint64_t address)

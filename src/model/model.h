@@ -70,6 +70,8 @@ uint64_t model_next_event(const struct model *m);
 bool model_is_live(const struct model *m, uint64_t address);
 /* The block that this thread's last REALLOC_FREE ended will not come back: nothing continues it. */
 void model_forget_realloc(struct model *m, uint32_t thread_id);
+/* The address of the block that would come back if this thread's realloc failed; 0: none. */
+uint64_t model_realloc_address(const struct model *m, uint32_t thread_id);
 /* Hint: these addresses come soon. */
 void model_prefetch(const struct model *m, uint64_t address);
 /* mremap: a TRACE_UNMAP of the old range, then a TRACE_MAP with moved_from by the same thread. */

@@ -2,7 +2,7 @@
 #include "collector/repair.h"
 #include "harness/tap.h"
 
-enum { A = 1, B = 2 };
+enum { A = 1, B = 2, C = 3 };
 
 static struct trace_event event(enum trace_op op, uint32_t thread, uint64_t time_ns,
 				uint64_t address)
@@ -21,6 +21,20 @@ static struct model *new_model(void)
 	return model;
 }
 
+static enum trace_op op_of(char letter)
+{
+	switch (letter) {
+	case 'a':
+		return TRACE_ALLOC;
+	case 'r':
+		return TRACE_REALLOC_FREE;
+	case 'u':
+		return TRACE_REALLOC_UNDO;
+	default:
+		return TRACE_FREE;
+	}
+}
+
 /* `none`: how many end no block. */
 static void check_ends(struct model *model, struct trace_event *events, size_t count,
 		       unsigned moves, const char *ops, unsigned none)
@@ -29,7 +43,7 @@ static void check_ends(struct model *model, struct trace_event *events, size_t c
 	REQUIRE(repair != NULL);
 	CHECK_EQ_U64(repair_order(repair, model, false, events, count), moves);
 	for (size_t i = 0; i < count; i++) {
-		CHECK_EQ_U64(events[i].op, (uint64_t)(ops[i] == 'a' ? TRACE_ALLOC : TRACE_FREE));
+		CHECK_EQ_U64(events[i].op, (uint64_t)op_of(ops[i]));
 		CHECK(!i || events[i - 1].time_ns <= events[i].time_ns);
 	}
 	struct model_totals totals;
@@ -107,6 +121,41 @@ static void early_free_of_the_next_block(void)
 				       event(TRACE_ALLOC, A, 200, 16),
 				       event(TRACE_ALLOC, B, 400, 32)};
 	check_order(model, events, 5, 1, "afafa");
+}
+
+/* A's realloc fails and A hands the block over; B frees it and makes it again. */
+static void free_after_a_failed_realloc(void)
+{
+	struct trace_event events[] = {
+		event(TRACE_ALLOC, A, 10, 16),        event(TRACE_REALLOC_FREE, A, 100, 16),
+		event(TRACE_FREE, B, 140, 16),        event(TRACE_REALLOC_UNDO, A, 150, 0),
+		event(TRACE_ALLOC, B, 180, 16),       event(TRACE_FREE, A, 9000, 16),
+		event(TRACE_REALLOC_UNDO, A, 9100, 0)};
+	check_order(new_model(), events, 7, 1, "arufafu");
+	CHECK_EQ_U64(events[2].address, 0);
+	CHECK_EQ_U64(events[6].address, 0);
+}
+
+/* C had the block before: what B frees is only there once C's free is through. */
+static void frees_around_a_failed_realloc(void)
+{
+	struct trace_event events[] = {
+		event(TRACE_ALLOC, A, 10, 16),        event(TRACE_REALLOC_FREE, A, 100, 16),
+		event(TRACE_REALLOC_UNDO, A, 110, 0), event(TRACE_ALLOC, C, 140, 16),
+		event(TRACE_FREE, B, 150, 16),        event(TRACE_FREE, C, 9000, 16)};
+	check_order(new_model(), events, 6, 1, "arufaf");
+}
+
+/* The realloc began in a batch before. */
+static void failed_realloc_of_an_earlier_batch(void)
+{
+	struct model *model = new_model();
+	give(model, 16);
+	struct trace_event begun = event(TRACE_REALLOC_FREE, A, 50, 16);
+	REQUIRE(model_apply(model, &begun, 1, NULL) == 0);
+	struct trace_event events[] = {event(TRACE_FREE, B, 100, 16),
+				       event(TRACE_REALLOC_UNDO, A, 120, 0)};
+	check_order(model, events, 2, 1, "uf");
 }
 
 static void hand_over_is_left_alone(void)
@@ -217,6 +266,12 @@ static const struct tap_case cases[] = {
 	 .run = early_free_of_the_next_block},
 	{.name = "a block handed from thread to thread stays in order",
 	 .run = hand_over_is_left_alone},
+	{.name = "a free stamped before the failed realloc of its block is no free of none",
+	 .run = free_after_a_failed_realloc},
+	{.name = "nor is the next block's allocation that of a live one",
+	 .run = frees_around_a_failed_realloc},
+	{.name = "nor if that realloc began in the batch before",
+	 .run = failed_realloc_of_an_earlier_batch},
 	{.name = "a thread's own order is kept", .run = own_order_stays},
 	{.name = "a free that was never seen takes no other", .run = far_apart_is_no_skew},
 	{.name = "while sampling a free of an unknown block ends none",
