@@ -43,6 +43,7 @@ void *agent_map(size_t bytes)
 		sys_munmap(got, bytes);
 		return NULL;
 	}
+	sys_madvise(got, bytes, MADV_DONTDUMP); /* a core file is about the program */
 	return got;
 }
 

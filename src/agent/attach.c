@@ -127,6 +127,7 @@ static int64_t map_session(int fd)
 	struct wire_map map = {0};
 	if (sys_failed(advised) || wire_map_init(&map, base, bytes))
 		return -ERROR_INVALID;
+	sys_madvise(base, bytes, MADV_DONTDUMP); /* a core file would have all of it */
 	agent.map = map;
 	return 0;
 }

@@ -186,6 +186,7 @@ static bool map_session(int fd, struct wire_map *ret_map)
 		sys_munmap(base, bytes);
 		return false;
 	}
+	sys_madvise(ret_map->control, bytes, MADV_DONTDUMP); /* a core file would have all of it */
 	return !agent.map.control || !wire_map_init(ret_map, agent.map.control, bytes);
 }
 
