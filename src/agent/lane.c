@@ -66,6 +66,7 @@ static bool open_stream(struct lane *lane, uint32_t tid)
 		return false;
 	struct wire_stream *stream = &agent.map.streams[index];
 	atomic_store(&stream->tid, tid);
+	atomic_store(&stream->first_tid, tid);
 	atomic_store(&stream->lane, lane->number);
 	lane->serial = next_serial();
 	atomic_store(&stream->serial, lane->serial);

@@ -111,7 +111,7 @@ static void begin_stream(struct cursors *cursors, uint32_t slot, uint32_t head_s
 		return;
 	*cursor = (struct cursor){
 		.serial = serial, .slot = slot, .head_seq = head_seq, .stamp = CURSOR_DRY};
-	cursor->tid = atomic_load_explicit(&stream->tid, memory_order_relaxed);
+	cursor->tid = atomic_load_explicit(&stream->first_tid, memory_order_relaxed);
 	cursor->lane = atomic_load_explicit(&stream->lane, memory_order_relaxed);
 	cursors->followed[cursors->followed_count++] = slot;
 	enter_chunk(cursors, cursor, atomic_load_explicit(&stream->head, memory_order_relaxed));

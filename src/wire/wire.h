@@ -27,7 +27,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6b6d6474, /* "tdmk" */
-	WIRE_VERSION = 4,
+	WIRE_VERSION = 5,
 	WIRE_PAGE_BYTES = 4096,
 	WIRE_CHUNK_BYTES = 32 * 1024,
 	WIRE_CHUNK_HEADER_BYTES = 64,
@@ -163,7 +163,9 @@ struct wire_stream {
 	_Atomic uint32_t busy;
 	_Atomic uint32_t revoke;
 	_Atomic uint32_t lane; /* 0 the thread itself, 1 its signal handlers inside the agent */
-	uint32_t reserved;
+	/* Who opened it: by the time the collector looks, `tid` may be that of a thread after it.
+	 */
+	_Atomic uint32_t first_tid;
 	/* Counters, written by the owner only (relaxed), read by the collector. */
 	_Atomic uint64_t lost;      /* events dropped */
 	_Atomic uint64_t waited_ns; /* time spent waiting for a chunk */

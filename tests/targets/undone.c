@@ -8,11 +8,12 @@
 #include "ledger.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 LEDGER_SITE(hand_over);
 LEDGER_SITE(take_place);
 
-enum { TAKERS = 2, ROUNDS = 100000, BYTES = 2000 };
+enum { TAKERS = 2, ROUNDS = 30000, SPINS = 200, BYTES = 2000 };
 static void *handed;
 static int over;
 
@@ -36,20 +37,33 @@ SITE void take_place(void *old)
 	free(block);
 }
 
+/* Who we wait for may have no processor. */
+static void wait_a_little(unsigned *spins)
+{
+	if (++*spins % SPINS == 0)
+		sched_yield();
+}
+
 static void *taker(void *none)
 {
+	unsigned spins = 0;
 	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
-		void *block = __atomic_exchange_n(&handed, NULL, __ATOMIC_ACQ_REL);
+		void *block = __atomic_load_n(&handed, __ATOMIC_RELAXED)
+				      ? __atomic_exchange_n(&handed, NULL, __ATOMIC_ACQ_REL)
+				      : NULL;
 		if (block)
 			take_place(block);
+		else
+			wait_a_little(&spins);
 	}
 	return none;
 }
 
 static void await_taken(void)
 {
+	unsigned spins = 0;
 	while (__atomic_load_n(&handed, __ATOMIC_ACQUIRE))
-		;
+		wait_a_little(&spins);
 }
 
 int main(void)

@@ -20,6 +20,7 @@ bool fake_thread_open(struct fake_thread *thread, const struct wire_map *map, ui
 	struct wire_stream *stream = &map->streams[index];
 	*thread = (struct fake_thread){.map = map, .stream = stream, .index = index};
 	atomic_store(&stream->tid, tid);
+	atomic_store(&stream->first_tid, tid);
 	atomic_store(&stream->serial, atomic_fetch_add(&control->thread_serial, 1) + 1);
 	atomic_store(&stream->state, WIRE_STREAM_ACTIVE);
 	return true;

@@ -32,6 +32,18 @@ def silent(t):
     t.equal("threads", report["threads"], 21)
 
 
+@case("threads/tids", "a thread that was gone at once is shown with the id of the one after it")
+def tids(t):
+    result = t.record(["tids"])
+    ids = [int(line) for line in result.out.splitlines()]
+    t.equal("threads of the program", len(ids), 200)
+    # Each allocated as many bytes as its id is; those that stay allocate nothing.
+    asked = t.tool("sql", "--csv", t.trace, "select size, tid from blocks join threads using (thread_id) "
+                   "where thread_id > 0 order by alloc_ns")
+    shown = [tuple(map(int, row.split(","))) for row in asked.out.splitlines()[1:]]
+    t.equal("blocks and threads", [pair for pair in shown if pair[0] in ids], [(one, one) for one in ids])
+
+
 @case("threads/deep", "threads that were deep once keep the profiler's memory for ever")
 def deep_once(t):
     report, _ = t.compare(["threads", "deep"])
