@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/redirect.h"
 
+#include <linux/futex.h>
 #include <linux/mman.h>
 
 #include "agent/agent.h"
@@ -8,7 +9,7 @@
 #include "agent/real.h"
 #include "agent/sys.h"
 
-enum { OBJECTS_MAX = 65536 };
+enum { OBJECTS_MAX = 65536, BAD_ADDRESS = -14 };
 
 extern const char _DYNAMIC[] __attribute__((visibility("hidden")));
 
@@ -78,24 +79,40 @@ static const struct redirect *find_redirect(const char *name)
 	return NULL;
 }
 
-/* A slot may lie in a page made read-only after relocation: open it for the one store. */
+/* What may be done to the page that a slot lies in. */
+enum slot_page { SLOT_WRITABLE, SLOT_READ_ONLY, SLOT_UNKNOWN };
+
+/*
+ * The kernel is asked to "or" nothing into the slot, at once: another thread may be binding it.
+ * That obeys the page's protection. Nobody waits on either word. Of all calls this one is the last
+ * to be forbidden; where it is, the answer says nothing about the page.
+ */
+static enum slot_page look_at_page(uintptr_t slot)
+{
+	uint32_t nobody = 0;
+	long got = sys_futex(&nobody, FUTEX_WAKE_OP_PRIVATE, 0, NULL, (void *)slot,
+			     FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LT, 0));
+	if (!sys_failed(got))
+		return SLOT_WRITABLE;
+	return got == BAD_ADDRESS ? SLOT_READ_ONLY : SLOT_UNKNOWN;
+}
+
+/*
+ * A slot may lie in a page made read-only after relocation: open it for the one store. A page of
+ * which nothing is known stays open: others of its slots may still be bound by the loader.
+ */
 static void point_slot(uintptr_t slot, void *hook)
 {
-	uintptr_t page = slot & ~(uintptr_t)(AGENT_PAGE - 1);
-	void *old = *(void *volatile *)slot;
-	if (old == hook)
+	void *page = (void *)(slot & ~(uintptr_t)(AGENT_PAGE - 1));
+	if (*(void *volatile *)slot == hook)
 		return;
-	uint8_t byte = 0;
-	/* process_vm_writev obeys the page's protection: it tells whether the page is writable. */
-	struct sys_iovec local = {&byte, 1}, remote = {(void *)slot, 1};
-	byte = *(volatile uint8_t *)slot;
-	bool read_only = sys_call6(SYS_NR_PROCESS_VM_WRITEV, sys_gettid(), (long)&local, 1,
-				   (long)&remote, 1, 0) != 1;
-	if (read_only && sys_failed(sys_mprotect((void *)page, AGENT_PAGE, PROT_READ | PROT_WRITE)))
+	enum slot_page is = look_at_page(slot);
+	if (is != SLOT_WRITABLE &&
+	    sys_failed(sys_mprotect(page, AGENT_PAGE, PROT_READ | PROT_WRITE)))
 		return;
 	*(void *volatile *)slot = hook;
-	if (read_only)
-		sys_mprotect((void *)page, AGENT_PAGE, PROT_READ);
+	if (is == SLOT_READ_ONLY)
+		sys_mprotect(page, AGENT_PAGE, PROT_READ);
 }
 
 static bool same_object(const void *function, uintptr_t dynamic)

@@ -173,6 +173,28 @@ for how in ["list", "few", "strict", "errno"]:
     add_seccomp(how)
 
 
+def add_refused(calls, binding):
+    @case(f"jail/refused_{calls}_{binding}",
+          "a container's filter that answers EPERM to some of our calls crashes the program")
+    def refused(t):
+        """Where no call tells what a page was, only the program's own line must be right."""
+        program, refuse = t.target(f"slots_{binding}"), [t.target("refuse"), calls]
+        bare = t.bare([*refuse, program])
+        if bare.status == 77:
+            t.skip("no filter may be installed here")
+        recorded = t.bare([*refuse, t.tidemark, "run", "-o", t.trace, "--", program])
+        t.equal("exit status", recorded.status, bare.status)
+        first = -1 if (calls, binding) == ("all", "now") else 0
+        t.equal("output", recorded.out.splitlines()[first:], bare.out.splitlines()[first:])
+        t.expect("block 70 3" in bare.out and len(bare.out.splitlines()) > 3, bare.out)
+        t.expect(t.report()["allocations"] >= 1, "mi_malloc() was not seen")
+
+
+for calls in ("vm", "all"):
+    for binding in ("lazy", "now"):
+        add_refused(calls, binding)
+
+
 def script(t, text):
     path = pathlib.Path(t.folder / "script")
     path.write_text(text)
