@@ -6,6 +6,7 @@
 #include "agent/agent.h"
 #include "agent/memory_ops.h"
 #include "agent/procself.h"
+#include "agent/quiet.h"
 #include "agent/sys.h"
 #include "base/version.h"
 
@@ -56,7 +57,7 @@ static struct wire_page *make_file(const char *folder, uint32_t pid, uint32_t ui
 		return NULL;
 	fill((struct wire_page *)bytes, pid, uid);
 	void *page = (void *)-1;
-	if (sys_write(fd, bytes, sizeof bytes) == (long)sizeof bytes)
+	if (quiet_write(fd, bytes, sizeof bytes) == (long)sizeof bytes)
 		page = sys_mmap(NULL, sizeof bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	sys_close(fd);
 	if (sys_failed((long)page)) {

@@ -15,6 +15,7 @@
 #include "agent/agent.h"
 #include "agent/memory_ops.h"
 #include "agent/procself.h"
+#include "agent/quiet.h"
 #include "agent/sys.h"
 
 enum {
@@ -40,7 +41,7 @@ enum {
 
 static void say(const char *text)
 {
-	if (sys_write(2, text, strlen(text)) < 0)
+	if (quiet_write(2, text, strlen(text)) < 0)
 		return; /* nobody listens */
 }
 

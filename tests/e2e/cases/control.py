@@ -430,6 +430,19 @@ def self_wrong(t):
     t.equal("traces", traces(t), [])
 
 
+@case("self/nobody_reads", "a program whose standard error nobody reads is ended by what the agent says")
+def nobody_reads(t):
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start_program([t.target("nothing")], stdout=subprocess.PIPE, stderr=writer,
+                            env=t.environment({"LD_PRELOAD": str(t.build / "libtidemark.so"),
+                                               "TIDEMARK_OUTPUT": str(t.folder / "a.tide"),
+                                               "TIDEMARK_COLLECTOR": "/nowhere"}), cwd=t.folder)
+    os.close(writer)
+    process.communicate(timeout=t.seconds)
+    t.equal("status", process.returncode, t.bare(["nothing"]).status)
+
+
 @case("options/variables", "every option of 'run' as a variable")
 def variables(t):
     text = t.tool("help", "run").out

@@ -201,3 +201,15 @@ def unchanged(t):
     for command in (["graph"], ["exceptions"], ["simple"]):
         t.same_behaviour(t.bare(command), t.bare(command, env=agent))
     t.equal("traces", traces(t), [])
+
+
+@case("dormant/file_size", "a program that may not write files is ended by the agent's page")
+def file_size(t):
+    """Up to no bytes, and up to fewer than the page has."""
+    for limit in (0, 1000):
+        process = start_program([t.target("nothing")], cwd=t.folder,
+                                env=t.environment({"LD_PRELOAD": str(t.build / "libtidemark.so")}),
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                      (limit, limit)))
+        t.equal(f"status up to {limit}", process.wait(t.seconds), t.bare(["nothing"]).status)
+        t.equal(f"page up to {limit}", page_of(process.pid).exists(), False)
