@@ -31,6 +31,8 @@ enum {
 	CHILD_SIGNAL = 17,
 	MAY_EXECUTE = 1,
 	POLL_IN = 1,
+	POLL_OUT = 4,
+	HEARD_MS = 250, /* each of up to four pieces */
 	READY_MS = 20000,
 	ERROR_INTERRUPTED = -4,
 	PATH_BYTES = 4352,
@@ -39,9 +41,22 @@ enum {
 	ARGUMENTS_MAX = 1 << 20,
 };
 
+/* What is the case at the end of that time at the latest; 0: nothing of it. */
+static short await_events(int fd, short events, int time_ms)
+{
+	struct {
+		int fd;
+		short events, got;
+	} poll = {.fd = fd, .events = events};
+	while (sys_call3(SYS_NR_POLL_, (long)&poll, 1, time_ms) == ERROR_INTERRUPTED)
+		;
+	return poll.got;
+}
+
+/* A pipe may be full, and its reader stuck: the program is not to wait for it. */
 static void say(const char *text)
 {
-	if (quiet_write(2, text, strlen(text)) < 0)
+	if (await_events(2, POLL_OUT, HEARD_MS) && quiet_write(2, text, strlen(text)) < 0)
 		return; /* nobody listens */
 }
 
@@ -216,14 +231,8 @@ static bool fork_twice(const struct launch *launch)
 /* A byte says that it listens; an end without one, that it has given up. */
 static bool await_ready(int fd)
 {
-	struct {
-		int fd;
-		short events, got;
-	} poll = {.fd = fd, .events = POLL_IN};
 	char byte = 0;
-	while (sys_call3(SYS_NR_POLL_, (long)&poll, 1, READY_MS) == ERROR_INTERRUPTED)
-		;
-	return poll.got && sys_read(fd, &byte, 1) == 1;
+	return await_events(fd, POLL_IN, READY_MS) && sys_read(fd, &byte, 1) == 1;
 }
 
 static bool start(struct launch *launch, const struct environment *environment, const char *session)

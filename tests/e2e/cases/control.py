@@ -4,6 +4,7 @@
 The target (obey) does what it is told line by line, so each case knows exactly what happened
 before a switch was turned and what after.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -430,17 +431,40 @@ def self_wrong(t):
     t.equal("traces", traces(t), [])
 
 
+def mute_agent(t, writer):
+    """A program whose agent has something to say to `writer`."""
+    process = start_program([t.target("nothing")], stderr=writer, cwd=t.folder,
+                            env=t.environment({"LD_PRELOAD": str(t.build / "libtidemark.so"),
+                                               "TIDEMARK_OUTPUT": str(t.folder / "a.tide"),
+                                               "TIDEMARK_COLLECTOR": "/nowhere"}))
+    try:
+        t.equal("status", process.wait(t.seconds), t.bare(["nothing"]).status)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        t.expect(False, "it hangs")
+
+
 @case("self/nobody_reads", "a program whose standard error nobody reads is ended by what the agent says")
 def nobody_reads(t):
     reader, writer = os.pipe()
     os.close(reader)
-    process = start_program([t.target("nothing")], stdout=subprocess.PIPE, stderr=writer,
-                            env=t.environment({"LD_PRELOAD": str(t.build / "libtidemark.so"),
-                                               "TIDEMARK_OUTPUT": str(t.folder / "a.tide"),
-                                               "TIDEMARK_COLLECTOR": "/nowhere"}), cwd=t.folder)
+    mute_agent(t, writer)
     os.close(writer)
-    process.communicate(timeout=t.seconds)
-    t.equal("status", process.returncode, t.bare(["nothing"]).status)
+
+
+@case("self/nobody_empties", "a program whose standard error is full hangs in what the agent says",
+      seconds=20)
+def nobody_empties(t):
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writer, bytes(4096)):
+            pass
+    os.set_blocking(writer, True)
+    mute_agent(t, writer)
+    os.close(reader)
+    os.close(writer)
 
 
 @case("options/variables", "every option of 'run' as a variable")
