@@ -132,6 +132,7 @@ struct agent {
 	_Atomic uint32_t slow_clock;   /* atomic: enum agent_clock */
 	_Atomic uint64_t frozen_stamp; /* atomic: counts on where no clock may be read */
 	_Atomic uint32_t seccomp;      /* atomic: a filter was installed: no system calls */
+	_Atomic uint32_t mlock_lock;   /* atomic: 1 thread is inside mlockall */
 	_Atomic uint32_t arena_lock;   /* atomic */
 	_Atomic uint32_t arena_stuck;  /* atomic: its holder did not come back in seconds */
 	_Atomic uintptr_t arena_next, arena_end; /* atomic: bump allocator */

@@ -32,7 +32,8 @@
 	X(mprotect, int, (void *, size_t, int))                  \
 	X(madvise, int, (void *, size_t, int))                   \
 	X(brk, int, (void *))                                    \
-	X(sbrk, void *, (intptr_t))
+	X(sbrk, void *, (intptr_t))                              \
+	X(mlockall, int, (int))
 
 #define REAL_PROCESS(X)                                                                    \
 	X(dlclose, int, (void *))                                                          \

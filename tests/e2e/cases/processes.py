@@ -173,6 +173,32 @@ for how in ["list", "few", "strict", "errno"]:
     add_seccomp(how)
 
 
+def need_to_lock(t, mode):
+    bare = t.bare(["locked", mode])
+    if bare.status == 77:
+        t.skip("mlockall is not allowed here")
+    return bare
+
+
+@case("jail/mlockall", "a program that locks its memory locks that of the recording, too")
+def mlockall(t):
+    """The agent's code and its private memory count, the shared memory of 75 MiB does not."""
+    bare = need_to_lock(t, "once")
+    recorded = t.record(["locked", "once"])
+    t.equal("exit status", recorded.status, bare.status)
+    more = int(recorded.out.split()[1]) - int(bare.out.split()[1])
+    t.expect(0 <= more < 16 << 10, f"locked in addition: {more} KiB")
+    report = t.report(None, "--by", "function")
+    t.nothing_lost(report)
+    t.figures_match(report, t.ledger())
+
+
+@case("jail/mlockall_threads", "threads lose stacks, or crash, while another one locks the memory")
+def mlockall_threads(t):
+    need_to_lock(t, "threads")
+    t.compare(["locked", "threads"], stacks=False)
+
+
 def add_refused(calls, binding):
     @case(f"jail/refused_{calls}_{binding}",
           "a container's filter that answers EPERM to some of our calls crashes the program")
