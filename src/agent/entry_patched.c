@@ -328,7 +328,7 @@ static bool patched_exec(struct patched_frame *frame)
 	struct lane *lane = process_lane(&site);
 	if (lane)
 		process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);
-	int asked =
+	struct rendezvous_link asked =
 		execute_ask(&(struct execute_request){.file = (const char *)frame->arguments[0],
 						      .envp = (char *const *)frame->arguments[2]});
 	frame->result = call(frame, frame->site->original);

@@ -185,20 +185,21 @@ FORK_HOOK(fork)
 FORK_HOOK(_Fork)
 
 /* The rest: fields of struct execute_request. */
-#define EXEC_HOOK(function, parameters, arguments, ...)                          \
-	EXPORT int function parameters                                           \
-	{                                                                        \
-		RESOLVE(function);                                               \
-		struct call_site site = CALL_SITE();                             \
-		struct lane *lane = process_lane(&site);                         \
-		if (lane)                                                        \
-			process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);           \
-		int asked = execute_ask(&(struct execute_request){__VA_ARGS__}); \
-		int result = real.function arguments;                            \
-		execute_over(asked);                                             \
-		if (lane)                                                        \
-			process_emit(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0);      \
-		return result;                                                   \
+#define EXEC_HOOK(function, parameters, arguments, ...)                      \
+	EXPORT int function parameters                                       \
+	{                                                                    \
+		RESOLVE(function);                                           \
+		struct call_site site = CALL_SITE();                         \
+		struct lane *lane = process_lane(&site);                     \
+		if (lane)                                                    \
+			process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);       \
+		struct rendezvous_link asked =                               \
+			execute_ask(&(struct execute_request){__VA_ARGS__}); \
+		int result = real.function arguments;                        \
+		execute_over(asked);                                         \
+		if (lane)                                                    \
+			process_emit(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0);  \
+		return result;                                               \
 	}
 
 EXEC_HOOK(execve, (const char *path, char *const *argv, char *const *envp), (path, argv, envp),
@@ -218,7 +219,7 @@ EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, en
 			    char *const *argv, char *const *envp)                             \
 	{                                                                                     \
 		RESOLVE(function);                                                            \
-		int asked = execute_ask(&(struct execute_request){                            \
+		struct rendezvous_link asked = execute_ask(&(struct execute_request){         \
 			.file = file, .search = in_path, .spawn = true, .envp = envp});       \
 		int result = real.function(pid, file, actions, how, argv, envp);              \
 		execute_over(asked);                                                          \

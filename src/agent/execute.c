@@ -5,7 +5,6 @@
 
 #include "agent/agent.h"
 #include "agent/memory_ops.h"
-#include "agent/rendezvous.h"
 #include "agent/sys.h"
 
 enum {
@@ -224,47 +223,51 @@ static void path_of(int fd, char path[PATH_BYTES])
 	path[at] = '\0';
 }
 
-__attribute__((noinline)) static int ask(const struct execute_request *request, const char *file)
+static const struct rendezvous_link nobody = {.fd = -1};
+
+__attribute__((noinline)) static struct rendezvous_link ask(const struct execute_request *request,
+							    const char *file)
 {
 	struct wire_ask ask;
 	char session[WIRE_PAGE_SESSION_BYTES];
 	size_t bytes = strlen(file);
 	if (!find_session(request->envp, session))
-		return -1;
+		return nobody;
 	memset(&ask, 0, sizeof ask);
 	memcpy(ask.program, file, bytes < sizeof ask.program ? bytes : sizeof ask.program - 1);
 	return rendezvous_ask(session, request->spawn ? WIRE_HELLO_SPAWN : WIRE_HELLO_EXEC, &ask);
 }
 
 /* The kernel looks at the file first: what it would refuse is not read by us either. */
-static int ask_if_static(const struct execute_request *request, const char *file)
+static struct rendezvous_link ask_if_static(const struct execute_request *request, const char *file)
 {
-	return is_static_file(file) ? ask(request, file) : -1;
+	return is_static_file(file) ? ask(request, file) : nobody;
 }
 
 /* Where the file is not named by its path. */
-__attribute__((noinline)) static int ask_found(const struct execute_request *request)
+__attribute__((noinline)) static struct rendezvous_link
+ask_found(const struct execute_request *request)
 {
 	char path[PATH_BYTES];
 	if (request->by_fd)
 		path_of(request->fd, path);
 	else if (!request->file[0] || !search_path(request->file, path))
-		return -1;
+		return nobody;
 	return ask_if_static(request, path);
 }
 
-int execute_ask(const struct execute_request *request)
+struct rendezvous_link execute_ask(const struct execute_request *request)
 {
 	/* A forked child has no other word of its parent's filter. */
 	if (!agent_fixed.session[0] || agent_fixed.filtered || !agent_may_call())
-		return -1;
+		return nobody;
 	if (request->by_fd || (request->search && !has_slash(request->file)))
 		return ask_found(request);
 	return ask_if_static(request, request->file);
 }
 
-void execute_over(int asked)
+void execute_over(struct rendezvous_link asked)
 {
-	if (asked >= 0)
+	if (asked.fd >= 0)
 		rendezvous_withdraw(asked);
 }

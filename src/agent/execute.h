@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include "agent/rendezvous.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,6 +22,6 @@ struct execute_request {
 	char *const *envp; /* what it will find; may be NULL, or wrong */
 };
 
-/* -1: nothing is to be done. Else give it to execute_over() if the call returns. */
-int execute_ask(const struct execute_request *request);
-void execute_over(int asked);
+/* fd -1: nothing is to be done. Give it to execute_over() if the call returns. */
+struct rendezvous_link execute_ask(const struct execute_request *request);
+void execute_over(struct rendezvous_link asked);

@@ -21,6 +21,10 @@ enum {
 	LOADED_TIMEOUT_S = 1,  /* of what the program may do a thousand times */
 	STEADY_CLOCK = 1,      /* CLOCK_MONOTONIC */
 	ERROR_INTERRUPTED = 4, /* EINTR */
+	SYS_NR_FSTAT_ = 5,
+	STAT_WORDS = 18,
+	STAT_DEVICE = 0,
+	STAT_NUMBER = 1,
 };
 
 /* As the kernel lays them out. */
@@ -47,6 +51,8 @@ struct control_message {
 	int pad;
 };
 
+static const struct rendezvous_link nobody = {.fd = -1};
+
 static int64_t now_seconds(void)
 {
 	struct sys_timespec now = {0, 0};
@@ -68,15 +74,36 @@ static bool interrupted(long result, int64_t end)
 	return result == -ERROR_INTERRUPTED && now_seconds() < end;
 }
 
-static int connect_to(const char *name, size_t name_bytes, uint32_t kind)
+/* Device and number of what is open there; 0: nothing, or the kernel does not say. */
+static uint64_t identity_of(int fd)
+{
+	uint64_t facts[STAT_WORDS];
+	if (sys_failed(sys_call3(SYS_NR_FSTAT_, fd, (long)facts, 0)))
+		return 0;
+	return facts[STAT_DEVICE] << 32 ^ facts[STAT_NUMBER];
+}
+
+static bool is_ours(struct rendezvous_link link)
+{
+	return !link.socket || identity_of(link.fd) == link.socket;
+}
+
+static void hang_up(struct rendezvous_link link)
+{
+	if (is_ours(link))
+		sys_close(link.fd);
+}
+
+static struct rendezvous_link connect_to(const char *name, size_t name_bytes, uint32_t kind)
 {
 	struct socket_name address = {.family = UNIX_FAMILY};
 	if (name_bytes + 1 > sizeof address.path)
-		return -1;
+		return nobody;
 	memcpy(address.path + 1, name, name_bytes); /* abstract: a NUL first */
 	int fd = sys_socket(UNIX_FAMILY, STREAM_CLOEXEC, 0);
 	if (fd < 0)
-		return fd;
+		return nobody;
+	const struct rendezvous_link link = {fd, identity_of(fd)};
 	const struct sys_timespec timeout = {
 		kind == WIRE_HELLO_LOADED ? LOADED_TIMEOUT_S : TIMEOUT_S, 0};
 	sys_call6(SYS_NR_SETSOCKOPT, fd, SOL_SOCKET, SO_RCVTIMEO_OLD, (long)&timeout,
@@ -89,10 +116,10 @@ static int connect_to(const char *name, size_t name_bytes, uint32_t kind)
 		got = sys_connect(fd, &address, sizeof address.family + 1 + name_bytes);
 	while (interrupted(got, end));
 	if (got < 0) {
-		sys_close(fd);
-		return -1;
+		hang_up(link);
+		return nobody;
 	}
-	return fd;
+	return link;
 }
 
 /* It is one thread that will do it. */
@@ -200,50 +227,54 @@ bool rendezvous_map(int fd, struct wire_map *ret_map)
 	return mapped;
 }
 
-/* A connection on which hello was said, or -1. */
-static int greet(const char *session, uint32_t kind)
+/* A connection on which hello was said. */
+static struct rendezvous_link greet(const char *session, uint32_t kind)
 {
 	size_t bytes = strlen(session);
 	if (bytes <= TOKEN_BYTES + 1 || session[bytes - TOKEN_BYTES - 1] != ':')
-		return -1;
-	int fd = connect_to(session, bytes - TOKEN_BYTES - 1, kind);
-	if (fd < 0 || say_hello(fd, session + bytes - TOKEN_BYTES, kind))
-		return fd;
-	sys_close(fd);
-	return -1;
+		return nobody;
+	struct rendezvous_link link = connect_to(session, bytes - TOKEN_BYTES - 1, kind);
+	if (link.fd < 0 || say_hello(link.fd, session + bytes - TOKEN_BYTES, kind))
+		return link;
+	hang_up(link);
+	return nobody;
 }
 
 int rendezvous_call(const char *session, uint32_t kind)
 {
-	int fd = greet(session, kind);
-	if (fd < 0)
+	struct rendezvous_link link = greet(session, kind);
+	if (link.fd < 0)
 		return -1;
-	int memory = receive_session(fd);
-	sys_close(fd);
+	int memory = receive_session(link.fd);
+	hang_up(link);
 	return memory;
 }
 
-int rendezvous_ask(const char *session, uint32_t kind, const struct wire_ask *ask)
+struct rendezvous_link rendezvous_ask(const char *session, uint32_t kind,
+				      const struct wire_ask *ask)
 {
 	struct sys_iovec part = {(void *)(uintptr_t)ask, sizeof *ask};
 	struct message message = {.parts = &part, .part_count = 1};
-	int fd = greet(session, kind), memory = -1;
-	if (fd < 0)
-		return -1;
-	if (sys_sendmsg(fd, &message, MSG_NOSIGNAL_FLAG) == (long)sizeof *ask &&
-	    receive_welcome(fd, &memory))
-		return fd;
+	struct rendezvous_link link = greet(session, kind);
+	int memory = -1;
+	if (link.fd < 0)
+		return nobody;
+	if (sys_sendmsg(link.fd, &message, MSG_NOSIGNAL_FLAG) == (long)sizeof *ask &&
+	    receive_welcome(link.fd, &memory))
+		return link;
 	if (memory >= 0)
 		sys_close(memory);
-	sys_close(fd);
-	return -1;
+	hang_up(link);
+	return nobody;
 }
 
-void rendezvous_withdraw(int fd)
+void rendezvous_withdraw(struct rendezvous_link link)
 {
 	char byte = 0;
 	struct sys_iovec part = {&byte, 1};
 	struct message message = {.parts = &part, .part_count = 1};
-	sys_sendmsg(fd, &message, MSG_NOSIGNAL_FLAG);
-	sys_close(fd);
+	if (!is_ours(link))
+		return;
+	sys_sendmsg(link.fd, &message, MSG_NOSIGNAL_FLAG);
+	sys_close(link.fd);
 }

@@ -149,6 +149,19 @@ def answered_late(t):
     sound(t, t.folder / "d.tide")
 
 
+@case("dormant/descriptor", "the program's own file is closed, which has the number of our connection")
+def foreign_descriptor(t):
+    program = Program(t, [t.tidemark, "run", "--dormant", "--", t.target("taken")])
+    with program:
+        process = attached(t, program, "d.tide")
+        process.send_signal(signal.SIGSTOP)   # so the program waits for an answer
+        program.send(b"go\n")
+        t.equal("its file", program.read_until("\n").strip(), "kept")
+        process.send_signal(signal.SIGCONT)
+        t.equal("status", program.ended(), 0)
+        process.wait(t.seconds)
+
+
 @case("dormant/no_memory", "a program that cannot map its memory seems to be recorded for ever")
 def no_memory(t):
     program = asleep(t)
