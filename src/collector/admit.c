@@ -138,32 +138,53 @@ void admit_drop_starters(struct session *session)
 	}
 }
 
+/* A file under that name, or one like it. With --force not in the place of the program. */
+static int make_file(const struct session *session, pid_t pid, const char *wanted,
+		     struct output_file *ret_file, struct tm_error *err)
+{
+	const struct collector_options *options = session->options;
+	bool runs_already = options->pid || session->beside;
+	const char *programs[4] = {NULL};
+	size_t count = 0;
+	char image[32];
+	snprintf(image, sizeof image, "/proc/%d/exe", (int)pid);
+	if (runs_already)
+		programs[count++] = image;
+	if (session->preflight.path)
+		programs[count++] = session->preflight.path;
+	if (session->preflight.image)
+		programs[count++] = session->preflight.image;
+	const struct output_options output = {.path = wanted,
+					      .force = options->force && !session->process_count,
+					      .programs = programs};
+	return output_open(&output, ret_file, err);
+}
+
 static int open_file(struct session *session, const struct output_facts *facts,
 		     struct recording **ret_recording, struct tm_error *err)
 {
 	const struct collector_options *options = session->options;
-	pid_t pid = facts->pid;
-	char *wanted = NULL, *path = NULL;
-	int fd = -1;
+	struct output_file file = {.fd = -1};
+	char *wanted = NULL;
 	int error = output_path(options->output, facts, &wanted, err);
 	if (!error && session->process_count && facts->piece < 2)
-		make_way(session, wanted, starter_role_of(pid));
+		make_way(session, wanted, starter_role_of(facts->pid));
 	if (!error)
-		error = output_open(wanted, options->force && !session->process_count, &fd, &path,
-				    err);
+		error = make_file(session, facts->pid, wanted, &file, err);
 	tm_free(wanted);
 	if (error)
 		return error;
 	if (options->pid)
-		output_give(fd);
-	struct recording_options recording = {.fd = fd,
-					      .path = path,
+		output_give(file.fd);
+	struct recording_options recording = {.fd = file.fd,
+					      .path = file.path,
+					      .replaced = file.replaced,
 					      .addresses = !options->no_addresses,
 					      .max_bytes = options->max_file_bytes,
 					      .retain_ns = options->bounds.retain_ns,
 					      .retain_bytes = options->bounds.retain_bytes};
 	error = recording_new(&recording, ret_recording, err);
-	tm_free(path);
+	tm_free(file.path);
 	return error;
 }
 
@@ -386,9 +407,7 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 		     : tm_fail(err, -ENOMEM, "out of memory for the next piece");
 	if (error) {
 		session->process_count -= next != NULL;
-		recording_finish(recording, NULL);
-		unlink(recording_path(recording));
-		recording_free(recording);
+		recording_discard(recording);
 		return error;
 	}
 	if (next->pidfd >= 0)
@@ -498,8 +517,7 @@ static int admit_new(struct session *session, struct rendezvous_peer *peer,
 		return error;
 	struct session_process *process = add_process(session, peer->pid);
 	if (!process) {
-		recording_finish(recording, NULL);
-		recording_free(recording);
+		recording_discard(recording);
 		return tm_fail(err, -ENOMEM, "out of memory for another process");
 	}
 	process->recording = recording;

@@ -93,13 +93,6 @@ static int prepare_run(struct session *session, enum launch_order *ret_order, st
 	return error;
 }
 
-static void discard(struct recording *recording)
-{
-	recording_finish(recording, NULL);
-	unlink(recording_path(recording));
-	recording_free(recording);
-}
-
 /* The program is no loader's: goes in when it stands at its first instruction. */
 static int enter(struct session *session, struct tm_error *err)
 {
@@ -159,7 +152,7 @@ static int start(struct session *session, int *ret_exit_status, struct tm_error 
 	}
 	waitpid(session->launch.pid, NULL, 0);
 	if (session->first_recording)
-		discard(session->first_recording);
+		recording_discard(session->first_recording);
 	session->first_recording = NULL;
 	if (error)
 		return error;
@@ -303,7 +296,7 @@ void session_close(struct session *session)
 	}
 	tm_free(session->finished);
 	if (session->first_recording)
-		discard(session->first_recording);
+		recording_discard(session->first_recording);
 	namer_stop(&session->namer);
 	environment_free(session->environment);
 	rendezvous_close(&session->rendezvous);

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { NUMBERS_MAX = 100000 };
+enum { NUMBERS_MAX = 100000, NEW_FILE = O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL | O_NOCTTY };
 
 static const char *last_part(const char *path)
 {
@@ -170,21 +170,19 @@ static int cannot(struct tm_error *err, const char *path, int error)
 	return tm_fail(err, error, "cannot write the trace to '%s': %s", path, strerror(-error));
 }
 
-/* What is there already stays: special files are written to, others are replaced only by force. */
-static int open_flags(const char *path, bool force)
+/* A trace is written at many places of its file, and read meanwhile. */
+static int refuse_special(const char *path, struct tm_error *err)
 {
 	struct stat facts;
-	bool special = stat(path, &facts) == 0 && !S_ISREG(facts.st_mode);
-	return O_RDWR | O_CLOEXEC | O_CREAT | O_NOCTTY | (special ? 0 : force ? O_TRUNC : O_EXCL);
-}
-
-/* A file that is overwritten keeps its mode otherwise. */
-static void close_to_others(int fd)
-{
-	struct stat facts;
-	if (fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && (facts.st_mode & 0777) != 0600 &&
-	    fchmod(fd, 0600))
-		return; /* somebody else's file that we may write: its mode is theirs */
+	if (stat(path, &facts) || S_ISREG(facts.st_mode))
+		return 0;
+	const char *what = S_ISDIR(facts.st_mode)    ? "a folder"
+			   : S_ISFIFO(facts.st_mode) ? "a pipe"
+			   : S_ISSOCK(facts.st_mode) ? "a socket"
+						     : "a device";
+	return tm_fail(err, -EINVAL,
+		       "'%s' is %s, and a trace needs a file: name one with -o, or leave -o out",
+		       path, what);
 }
 
 void output_give(int fd)
@@ -197,19 +195,37 @@ void output_give(int fd)
 		return; /* a file system without owners */
 }
 
-int output_open(const char *path, bool force, int *ret_fd, char **ret_path, struct tm_error *err)
+/* Under the name that is asked for, in the place of what has it. */
+static int open_replacing(const char *path, const char *const *programs,
+			  struct output_file *ret_file, struct tm_error *err)
 {
-	int error = make_parents(path);
-	if (error)
-		return cannot(err, path, error);
+	struct output_file made = {.path = tm_strdup(path)};
+	if (!made.path)
+		return tm_fail(err, -ENOMEM, "out of memory for a file name");
+	int error = replaced_begin(path, programs, &made.replaced, err);
+	if (error) {
+		tm_free(made.path);
+		return error;
+	}
+	made.fd = open(made.replaced.path ? made.replaced.path : path, NEW_FILE, 0600);
+	if (made.fd < 0) {
+		error = cannot(err, path, -errno);
+		replaced_undo(&made.replaced);
+		tm_free(made.path);
+		return error;
+	}
+	*ret_file = made;
+	return 0;
+}
+
+static int open_numbered(const char *path, struct output_file *ret_file, struct tm_error *err)
+{
 	char *name = tm_strdup(path);
 	for (unsigned number = 2; name; number++) {
-		int fd = open(name, open_flags(name, force), 0600);
-		error = -errno;
+		int fd = open(name, NEW_FILE, 0600);
+		int error = -errno;
 		if (fd >= 0) {
-			close_to_others(fd);
-			*ret_fd = fd;
-			*ret_path = name;
+			*ret_file = (struct output_file){.fd = fd, .path = name};
 			return 0;
 		}
 		if (error != -EEXIST || number > NUMBERS_MAX) {
@@ -222,4 +238,17 @@ int output_open(const char *path, bool force, int *ret_fd, char **ret_path, stru
 			break;
 	}
 	return tm_fail(err, -ENOMEM, "out of memory for a file name");
+}
+
+int output_open(const struct output_options *options, struct output_file *ret_file,
+		struct tm_error *err)
+{
+	int error = make_parents(options->path);
+	if (error)
+		return cannot(err, options->path, error);
+	error = refuse_special(options->path, err);
+	if (error)
+		return error;
+	return options->force ? open_replacing(options->path, options->programs, ret_file, err)
+			      : open_numbered(options->path, ret_file, err);
 }

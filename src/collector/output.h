@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "collector/replaced.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,10 +28,22 @@ TM_MUST_CHECK int output_path(const char *pattern, const struct output_facts *fa
 /* For a tool run by sudo: the file belongs to the user who called it. */
 void output_give(int fd);
 
+struct output_options {
+	const char *path;
+	bool force;                  /* in the place of what has the name */
+	const char *const *programs; /* with force: files that are not replaced; NULL at the end */
+};
+
+struct output_file {
+	int fd;
+	char *path; /* what it became; released with tm_free() */
+	struct replaced replaced;
+};
+
 /*
- * A new file, mode 0600, close-on-exec; folders above it are made. When the name
- * is taken: overwritten with force, else a number is added before the suffix
- * ("a.tide" -> "a.2.tide"). *ret_path is what it became; released with tm_free().
+ * A new file, mode 0600, close-on-exec; folders above it are made. When the name is taken: with
+ * force the old file steps aside (replaced.h), else a number is added before the suffix
+ * ("a.tide" -> "a.2.tide"). What is no file (a device, a pipe) is refused.
  */
-TM_MUST_CHECK int output_open(const char *path, bool force, int *ret_fd, char **ret_path,
+TM_MUST_CHECK int output_open(const struct output_options *options, struct output_file *ret_file,
 			      struct tm_error *err);

@@ -13,6 +13,7 @@
 
 struct recording {
 	char *path;
+	struct replaced replaced;    /* until there is something to put in its place */
 	struct trace_writer *writer; /* of the thread; NULL once it is being closed: under lock */
 	pthread_t thread;
 	bool finished;     /* the thread is joined */
@@ -76,6 +77,17 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* The file that was made for it holds nothing. */
+static int give_up(const struct recording_options *options, int error)
+{
+	struct replaced replaced = options->replaced;
+	if (replaced.aside)
+		replaced_undo(&replaced);
+	else
+		unlink(options->path);
+	return error;
+}
+
 int recording_new(const struct recording_options *options, struct recording **ret_recording,
 		  struct tm_error *err)
 {
@@ -86,9 +98,10 @@ int recording_new(const struct recording_options *options, struct recording **re
 		close(options->fd);
 		tm_free(recording);
 		tm_free(path);
-		return tm_fail(err, -ENOMEM, "out of memory for the recording");
+		return give_up(options, tm_fail(err, -ENOMEM, "out of memory for the recording"));
 	}
 	recording->path = path;
+	recording->replaced = options->replaced;
 	struct stat facts;
 	if (!fstat(options->fd, &facts)) {
 		recording->device = facts.st_dev;
@@ -112,7 +125,7 @@ int recording_new(const struct recording_options *options, struct recording **re
 	if (error) {
 		tm_free(path);
 		tm_free(recording);
-		return error;
+		return give_up(options, error);
 	}
 	*ret_recording = recording;
 	return 0;
@@ -137,7 +150,10 @@ int recording_add(struct recording *recording, struct section *section, struct t
 		pthread_cond_signal(&recording->changed);
 	}
 	pthread_mutex_unlock(&recording->lock);
-	return error ? tm_fail(err, error, "out of memory for another image") : 0;
+	if (error)
+		return tm_fail(err, error, "out of memory for another image");
+	replaced_commit(&recording->replaced);
+	return 0;
 }
 
 bool recording_awaits_parent(struct recording *recording)
@@ -240,10 +256,21 @@ bool recording_closed(const struct recording *recording)
 	return recording->closing;
 }
 
+void recording_discard(struct recording *recording)
+{
+	recording_finish(recording, NULL);
+	if (recording->replaced.aside)
+		replaced_undo(&recording->replaced);
+	else
+		unlink(recording->path);
+	recording_free(recording);
+}
+
 struct recording *recording_free(struct recording *recording)
 {
 	if (!recording)
 		return NULL;
+	replaced_commit(&recording->replaced);
 	for (size_t i = 0; i < recording->section_count; i++)
 		section_free(recording->sections[i]);
 	tm_free(recording->sections);

@@ -6,16 +6,18 @@
 #pragma once
 
 #include "base/error.h"
+#include "collector/replaced.h"
 #include "collector/section.h"
 
 #include <stddef.h>
 
 struct recording;
 
-/* Takes fd over (a new, empty file). path is copied, for messages. */
+/* Takes fd over (a new, empty file, which is deleted on failure). path is copied. */
 struct recording_options {
 	int fd;
 	const char *path;
+	struct replaced replaced; /* taken over, also on failure */
 	bool addresses;
 	uint64_t max_bytes;
 	uint64_t retain_ns, retain_bytes; /* as in trace_writer_options */
@@ -23,7 +25,10 @@ struct recording_options {
 TM_MUST_CHECK int recording_new(const struct recording_options *options,
 				struct recording **ret_recording, struct tm_error *err);
 
-/* The next image. Takes the section over; the one before must have been ended. */
+/*
+ * The next image. Takes the section over; the one before must have been ended. From the first on
+ * the file is a trace: what it replaces is deleted.
+ */
 TM_MUST_CHECK int recording_add(struct recording *recording, struct section *section,
 				struct tm_error *err);
 /* The image that is being recorded, or the last one; NULL before the first. Borrowed. */
@@ -53,6 +58,9 @@ void recording_identity(const struct recording *recording, uint64_t *ret_device,
 uint64_t recording_bytes(const struct recording *recording);
 /* It takes no more images (it was stopped, or a limit was reached). */
 bool recording_closed(const struct recording *recording);
+
+/* Nothing came of it: the file goes, and what it was to replace is there again. Releases it. */
+void recording_discard(struct recording *recording);
 
 /* After recording_finish(). */
 struct recording *recording_free(struct recording *recording);

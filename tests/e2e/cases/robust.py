@@ -163,6 +163,71 @@ def existing(t):
     t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
 
 
+@case("output/force_in_use", "--force destroys a trace that another recorder is writing")
+def force_in_use(t):
+    command = [t.tidemark, "run", "-o", t.trace, "--", t.target("obey")]
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.send(b"early 1000 24\n")
+        watch.wait_for("ok\n")
+        refused = t.record(["simple", "3"], options=["--force"])
+        t.equal("status of the second run", refused.status, 125)
+        t.equal("its output", refused.out, "")
+        t.expect("being written" in refused.err and str(watch.process.pid) in refused.err,
+                 refused.err)
+        watch.process.stdin.close()
+        t.equal("status of the first run", watch.ended(), 0)
+    t.expect(t.report()["allocations"] >= 1000, "the first trace")
+    t.equal("verify", t.tool("verify", t.trace).status, 0)
+    t.equal("once it has ended", t.record(["simple", "3"], options=["--force"]).status, 3)
+    t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
+
+
+@case("output/force_program", "--force overwrites or deletes the program")
+def force_program(t):
+    program, other = t.folder / "program", t.folder / "other"
+    shutil.copy(t.target("simple"), program)
+    os.link(program, other)
+    before = program.read_bytes()
+    for path in (program, other):
+        refused = t.tool("run", "-f", "-o", path, "--", program, "3")
+        t.equal("status", refused.status, 125)
+        t.expect("the program itself" in refused.err, refused.err)
+        t.expect(program.read_bytes() == before and path.exists(), f"{path.name} was changed")
+    # Another file, by a name that it shares with a third: only the name is given up.
+    shared, kept = t.folder / "shared", t.folder / "kept"
+    shared.write_text("precious")
+    os.link(shared, kept)
+    t.equal("status", t.tool("run", "-f", "-o", shared, "--", program, "3").status, 3)
+    t.equal("the other name", kept.read_text(), "precious")
+    t.figures_match(t.report(shared, "--by", "function", "--stacks"), t.ledger())
+
+
+@case("output/force_for_nothing", "--force deletes a trace for a program that does not even start")
+def force_for_nothing(t):
+    program = t.folder / "no_loader"
+    data = t.target("simple").read_bytes()
+    loader = b"/lib64/ld-linux-x86-64.so.2"
+    t.need(loader in data, "it names another loader")
+    program.write_bytes(data.replace(loader, loader.replace(b"linux", b"other"), 1))
+    program.chmod(0o755)
+    t.trace.write_text("precious")
+    failed = t.tool("run", "-f", "-o", t.trace, "--", program)
+    t.equal("status", failed.status, 127)
+    t.equal("the older file", t.trace.read_text(), "precious")
+    left = sorted(path.name for path in t.folder.iterdir() if path.name.startswith(".tidemark"))
+    t.equal("what is left beside it", left, [])
+
+
+@case("output/special", "a trace is written to a device or a pipe, which cannot hold it")
+def special(t):
+    os.mkfifo(t.folder / "pipe")
+    for path, what in (("/dev/null", "a device"), (t.folder / "pipe", "a pipe")):
+        refused = t.tool("run", "-o", path, "--", t.target("simple"), "3")
+        t.equal("status", refused.status, 125)
+        t.equal("output of the program that must not run", refused.out, "")
+        t.expect(what in refused.err and "-o" in refused.err, refused.err)
+
+
 @case("output/names", "-o with a folder, parents, or %-letters goes somewhere else")
 def names(t):
     (t.folder / "into").mkdir()
