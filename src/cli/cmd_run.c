@@ -23,6 +23,24 @@ static int complain(struct running *running, const struct tm_error *err, int sta
 	return status;
 }
 
+/* For what the program is. */
+static int refuse(struct running *running, const struct tm_error *err)
+{
+	fprintf(running->background.front, "tidemark run: %s; --or-run runs it unrecorded\n",
+		err->text);
+	background_leave(&running->background, FAILED);
+	return FAILED;
+}
+
+/* It goes on without us, or nearly so: this is said with --quiet, too. */
+static void on_unrecorded(void *ctx, const struct tm_error *why)
+{
+	struct running *running = ctx;
+	fprintf(running->background.front, "tidemark: warning: the program runs unrecorded: %s\n",
+		why->text);
+	background_leave(&running->background, 0);
+}
+
 static void on_start(void *ctx, const char *path)
 {
 	struct running *running = ctx;
@@ -50,9 +68,10 @@ static int record(struct running *running)
 	struct tm_error err = {0};
 	request->run.started = on_start;
 	request->run.running = on_running;
-	request->run.ctx = running;
 	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
 	int error = collector_run(&request->run, &result, &err);
+	if (error && result.unrecordable)
+		return refuse(running, &err);
 	if (error)
 		return complain(running, &err, result.exit_status);
 	int wait_status = result.wait_status;
@@ -67,7 +86,7 @@ int cmd_run(int argc, char **argv)
 	char agent_path[PATH_MAX];
 	struct running running = {.background.front = stderr};
 	struct run_options *request = &running.request;
-	struct tm_error err = {0};
+	struct tm_error err = {0}, no_agent = {0};
 	if (!run_options_from_environment(request, "run") ||
 	    !run_options_parse(request, argc, argv))
 		return USAGE;
@@ -75,9 +94,10 @@ int cmd_run(int argc, char **argv)
 		run_options_help();
 		return 0;
 	}
-	if (!agent_path_find(agent_path, &err))
-		return complain(&running, &err, FAILED);
 	request->record.run.agent_path = agent_path;
+	request->record.run.no_agent = agent_path_find(agent_path, &no_agent) ? NULL : &no_agent;
+	request->record.run.unrecorded = on_unrecorded;
+	request->record.run.ctx = &running;
 	if (request->dormant)
 		return complain(&running, &err, collector_sleep(&request->record.run, &err));
 	if (request->record.daemon &&

@@ -158,7 +158,7 @@ void run_lines_end(const struct collector_result *result, bool quiet)
 		result->traces && result->trace_count ? result->traces : NULL;
 	if (result->warning.code)
 		text_print(&text, "tidemark: warning: %s\n", result->warning.text);
-	if (!trace || !trace->totals.events)
+	if (!result->plain && (!trace || !trace->totals.events))
 		put_nothing_recorded(&text, trace);
 	for (size_t i = 0; result->traces && i < result->trace_count; i++)
 		put_warnings(&text, &result->traces[i]);

@@ -16,16 +16,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "collector/environment.h"
+#include "collector/plain.h"
 #include "collector/procfs.h"
 #include "collector/rate.h"
 #include "collector/session.h"
 #include "inject/enter.h"
-
-enum {
-	EXIT_OWN = 125, /* as env and timeout say that they failed themselves */
-	EXIT_NOT_EXECUTABLE = 126,
-	EXIT_NOT_FOUND = 127,
-};
 
 /* ---- before the program runs ---- */
 
@@ -83,7 +78,7 @@ static int prepare_run(struct session *session, enum launch_order *ret_order, st
 	if (!error)
 		return 0;
 	if (session->options->or_run) {
-		session->warning = *err;
+		plain_tell(session, err);
 		*ret_order = LAUNCH_PLAIN;
 		return 0;
 	}
@@ -102,8 +97,9 @@ static int enter(struct session *session, struct tm_error *err)
 	if (!enter_wait(options.pid))
 		return 0; /* it has ended before: how, will be seen */
 	int error = enter_program(&options, err);
+	session->unrecordable = error != 0;
 	if (error && session->options->or_run) {
-		session->warning = *err;
+		plain_tell(session, err);
 		error = 0;
 	}
 	if (error)
@@ -118,8 +114,9 @@ static int release(struct session *session, enum launch_order order, int *ret_fa
 {
 	bool enters = session->preflight.is_static && order == LAUNCH_RECORDED;
 	int error = enters ? enter_seize(session->launch.pid, err) : 0;
+	session->unrecordable = error != 0;
 	if (error && session->options->or_run) {
-		session->warning = *err;
+		plain_tell(session, err);
 		order = LAUNCH_PLAIN;
 		enters = false;
 		error = 0;
@@ -156,7 +153,7 @@ static int start(struct session *session, int *ret_exit_status, struct tm_error 
 	session->first_recording = NULL;
 	if (error)
 		return error;
-	*ret_exit_status = failed == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+	*ret_exit_status = failed == -ENOENT ? SESSION_NOT_FOUND : SESSION_NOT_EXECUTABLE;
 	return tm_fail(err, failed, "cannot execute '%s': %s", session->preflight.path,
 		       strerror(-failed));
 }
@@ -257,6 +254,7 @@ void session_fill_result(struct session *session, struct collector_result *resul
 	session_harvest(session, true);
 	rotate_prune(session);
 	result->ran = true;
+	result->plain = session->plain;
 	result->wait_status = session->wait_status;
 	result->duration_ns = clock_steady_ns() - session->start_ns;
 	result->warning = session->warning;
@@ -311,32 +309,28 @@ void session_close(struct session *session)
 	preflight_done(&session->preflight);
 }
 
-/* Cannot be recorded: with --or-run it takes our place. */
-static int run_plainly(struct session *session, struct tm_error *err)
-{
-	struct launch_options launch = launch_options(session);
-	int error = launch_replace(&launch);
-	return tm_fail(err, error, "cannot execute '%s': %s", session->preflight.path,
-		       strerror(-error));
-}
-
+/* Is it there, can it be recorded, and is there an agent for it? */
 static int check_program(struct session *session, int *ret_exit_status, struct tm_error *err)
 {
-	enum preflight_verdict verdict = preflight_check(
-		session->options->argv[0], session->options->hooks, &session->preflight, err);
+	const struct collector_options *options = session->options;
+	enum preflight_verdict verdict =
+		preflight_check(options->argv[0], options->hooks, &session->preflight, err);
 	switch (verdict) {
 	case PREFLIGHT_GOOD:
-		return 0;
+		break;
 	case PREFLIGHT_NOT_FOUND:
-		*ret_exit_status = EXIT_NOT_FOUND;
+		*ret_exit_status = SESSION_NOT_FOUND;
 		return err->code;
 	case PREFLIGHT_NOT_EXECUTABLE:
-		*ret_exit_status = EXIT_NOT_EXECUTABLE;
+		*ret_exit_status = SESSION_NOT_EXECUTABLE;
 		return err->code;
 	case PREFLIGHT_UNRECORDABLE:
-		break;
+		session->unrecordable = true;
+		return err->code;
 	}
-	return session->options->or_run ? run_plainly(session, err) : err->code;
+	if (options->no_agent)
+		*err = *options->no_agent;
+	return options->no_agent ? err->code : 0;
 }
 
 static void init_session(struct session *session, const struct collector_options *options)
@@ -367,7 +361,7 @@ int collector_run(const struct collector_options *options, struct collector_resu
 	struct tm_error own = {0};
 	err = err ? err : &own;
 	init_session(&session, options);
-	*ret_result = (struct collector_result){.exit_status = EXIT_OWN};
+	*ret_result = (struct collector_result){.exit_status = SESSION_FAILED};
 	launch_prepare(&session.origin);
 	session.tsc = stamp_tsc_usable();
 	int error = check_program(&session, &ret_result->exit_status, err);
@@ -376,6 +370,10 @@ int collector_run(const struct collector_options *options, struct collector_resu
 	session.start_ns = clock_steady_ns();
 	if (!error)
 		error = start(&session, &ret_result->exit_status, err);
+	ret_result->unrecordable = session.unrecordable;
+	if (error && options->or_run && !session.launch.pid &&
+	    ret_result->exit_status == SESSION_FAILED)
+		error = plain_replace(&session, &ret_result->exit_status, err);
 	if (!error) {
 		loop_run(&session);
 		session_fill_result(&session, ret_result);
@@ -419,7 +417,7 @@ static int begin_recording(struct session *session, struct tm_error *err)
 static int record_beside(struct session *session, pid_t pid, struct collector_result *ret_result,
 			 struct tm_error *err)
 {
-	*ret_result = (struct collector_result){.exit_status = EXIT_OWN};
+	*ret_result = (struct collector_result){.exit_status = SESSION_FAILED};
 	launch_prepare(&session->origin);
 	session->tsc = stamp_tsc_usable();
 	session->start_ns = clock_steady_ns();
@@ -451,42 +449,48 @@ int collector_wake(const struct collector_options *options, struct collector_res
 {
 	struct session session;
 	init_session(&session, options);
-	*ret_result = (struct collector_result){.exit_status = EXIT_OWN};
+	*ret_result = (struct collector_result){.exit_status = SESSION_FAILED};
 	if (!dormant_open(options->pid, &session.dormant))
 		return tm_fail(err, -ENOENT, "there is no agent in process %d that could be woken",
 			       (int)options->pid);
 	return record_beside(&session, options->pid, ret_result, err);
 }
 
-int collector_sleep(const struct collector_options *options, struct tm_error *err)
+/* What a program that an agent is to sleep in gets. */
+static int sleeper_environment(struct session *session, struct tm_error *err)
 {
-	struct session session;
-	int status = EXIT_OWN;
-	init_session(&session, options);
-	launch_prepare(&session.origin);
-	struct environment_options environment = {
+	const struct environment_options environment = {
 		.from = environ,
-		.agent_path = options->agent_path,
+		.agent_path = session->options->agent_path,
+		.first = *session->preflight.sanitizer ? session->preflight.sanitizer : NULL,
 	};
-	int error = check_program(&session, &status, err);
-	if (!error && session.preflight.is_static && !options->or_run)
-		error = tm_fail(
+	if (session->preflight.is_static)
+		return tm_fail(
 			err, -ENOEXEC,
 			"'%s' is statically linked, so no agent can sleep in it: start it as it "
 			"is, and go in when it is wanted (tidemark attach)",
-			session.preflight.image);
-	if (!error) {
-		environment.first =
-			*session.preflight.sanitizer ? session.preflight.sanitizer : NULL;
-		error = environment_new(&environment, &session.environment, err);
-	}
+			session->preflight.image);
+	return environment_new(&environment, &session->environment, err);
+}
+
+int collector_sleep(const struct collector_options *options, struct tm_error *err)
+{
+	struct session session;
+	int status = SESSION_FAILED;
+	init_session(&session, options);
+	launch_prepare(&session.origin);
+	int error = check_program(&session, &status, err);
+	if (!error)
+		error = sleeper_environment(&session, err);
 	if (!error) {
 		struct launch_options launch = launch_options(&session);
 		launch.plain_environment = session.environment;
 		error = launch_replace(&launch);
 		tm_fail(err, error, "cannot execute '%s': %s", session.preflight.path,
 			strerror(-error));
-		status = error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+		status = error == -ENOENT ? SESSION_NOT_FOUND : SESSION_NOT_EXECUTABLE;
+	} else if (options->or_run && status == SESSION_FAILED) {
+		error = plain_replace(&session, &status, err);
 	}
 	session_close(&session);
 	return status;

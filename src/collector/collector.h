@@ -29,6 +29,9 @@ typedef void (*collector_running_fn)(void *ctx, pid_t pid);
 
 struct inject;
 
+/* Called once where or_run lets the program run unrecorded, just before it does. */
+typedef void (*collector_unrecorded_fn)(void *ctx, const struct tm_error *why);
+
 /* Called once if the end has to wait for names; from another thread. */
 typedef void (*collector_naming_fn)(void *ctx);
 
@@ -52,10 +55,11 @@ struct collector_options {
 	char *const *argv;      /* program and arguments, NULL at the end; unless it runs already */
 	pid_t pid;              /* collector_attach(): the process */
 	const char *agent_path; /* absolute */
-	const char *output;     /* pattern (output.h); NULL = default */
-	bool force;             /* overwrite an existing file */
-	bool or_run;            /* what cannot be recorded runs unrecorded */
-	bool children;          /* every descendant gets a trace */
+	const struct tm_error *no_agent; /* why there is none; NULL: there is one */
+	const char *output;              /* pattern (output.h); NULL = default */
+	bool force;                      /* overwrite an existing file */
+	bool or_run;                     /* what cannot be recorded runs unrecorded */
+	bool children;                   /* every descendant gets a trace */
 	bool free_stacks, no_addresses, no_symbols;
 	bool embed_source;      /* keep the text of the source lines that names lead to */
 	uint32_t depth;         /* 0 = all */
@@ -75,7 +79,8 @@ struct collector_options {
 	const char *session;          /* collector_follow(): where it will knock */
 	collector_started_fn started; /* may be NULL */
 	collector_running_fn running; /* collector_run() only; may be NULL */
-	collector_naming_fn naming;   /* may be NULL */
+	collector_unrecorded_fn unrecorded; /* may be NULL */
+	collector_naming_fn naming;         /* may be NULL */
 	void *ctx;
 };
 
@@ -109,10 +114,12 @@ struct collector_trace {
 };
 
 struct collector_result {
-	bool ran;        /* the program was started */
-	bool recorded;   /* and at least one image of it was recorded */
-	int wait_status; /* as waitpid gives it, when it ran */
-	int exit_status; /* when it did not run: 125, 126 or 127 */
+	bool ran;          /* the program was started */
+	bool plain;        /* unrecorded, which options->unrecorded() was told */
+	bool unrecordable; /* it was not started for what it is: or_run would */
+	bool recorded;     /* and at least one image of it was recorded */
+	int wait_status;   /* as waitpid gives it, when it ran */
+	int exit_status;   /* when it did not run: 125, 126 or 127 */
 	uint64_t duration_ns;
 	struct collector_trace *traces; /* largest first */
 	size_t trace_count;

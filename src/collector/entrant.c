@@ -80,9 +80,7 @@ static bool read_ask(struct entrant *entrant)
 /* why: about the program, which is its subject. */
 static void fail(struct entrant *entrant, const char *why)
 {
-	const char *end = strstr(why, "; --or-run"); /* it does run */
-	size_t bytes = end ? (size_t)(end - why) : strlen(why);
-	tm_fail(&entrant->problem, -EPERM, "Not recorded: %.*s", (int)bytes, why);
+	tm_fail(&entrant->problem, -EPERM, "Not recorded: %s", why);
 	atomic_store(&entrant->failed, true);
 }
 

@@ -139,14 +139,12 @@ static enum preflight_verdict refuse_static(const struct preflight *ret, bool ha
 	if (!has_symbols)
 		tm_fail(err, -ENOEXEC,
 			"'%s' is statically linked and has no symbols, so its allocator cannot be "
-			"found: do not strip it (no -s), or link it dynamically; --or-run runs it "
-			"unrecorded",
+			"found: do not strip it (no -s), or link it dynamically",
 			ret->image);
 	else
 		tm_fail(err, -ENOEXEC,
 			"'%s' is statically linked and has no malloc, nor another allocator known "
-			"by name: name its functions with --hook; --or-run runs it "
-			"unrecorded",
+			"by name: name its functions with --hook",
 			ret->image);
 	return PREFLIGHT_UNRECORDABLE;
 }
@@ -174,7 +172,7 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 	if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64) {
 		tm_fail(err, -ENOEXEC,
 			"'%s' is a %s program: this version records x86-64 programs only; build it "
-			"for x86-64, or use --or-run to run it unrecorded",
+			"for x86-64",
 			ret->image, head.e_ident[EI_CLASS] == ELFCLASS32 ? "32-bit" : "foreign");
 		return PREFLIGHT_UNRECORDABLE;
 	}
@@ -184,7 +182,7 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 			"'%s' is a Go program without C: Go's heap is its own, and its own "
 			"profiler "
 			"shows it (go tool pprof); with cgo, linked dynamically, the C side is "
-			"recorded; --or-run runs it unrecorded",
+			"recorded",
 			ret->image);
 		return PREFLIGHT_UNRECORDABLE;
 	}

@@ -19,6 +19,9 @@
 
 enum { SESSION_PEERS = 64 };
 
+/* Exit statuses when the program did not run, as of env and timeout. */
+enum { SESSION_FAILED = 125, SESSION_NOT_EXECUTABLE = 126, SESSION_NOT_FOUND = 127 };
+
 /* A process that is or was recorded. */
 struct session_process {
 	pid_t pid;
@@ -77,6 +80,8 @@ struct session {
 	bool recording_allowed;            /* until the time limit */
 	bool recording_now;                /* the delay is over */
 	bool ended;                        /* the first process */
+	bool unrecordable;                 /* refused for what it is */
+	bool plain;                        /* it runs unrecorded, and that was said */
 	bool stop_waiting;                 /* a signal came when only recorded children were left */
 	int wait_status;
 	bool status_unknown;     /* it is a guess */

@@ -47,7 +47,7 @@ int enter_seize(pid_t pid, struct tm_error *err)
 	return tm_fail(err, code,
 		       "the program is statically linked and could only be entered by ptrace, "
 		       "which is forbidden here (%s): allow it (in a container: --cap-add "
-		       "SYS_PTRACE), link it dynamically, or use --or-run to run it unrecorded",
+		       "SYS_PTRACE), or link it dynamically",
 		       strerror(-code));
 }
 

@@ -131,6 +131,49 @@ def version(t):
              f"both versions must be named: {result.err!r}")
 
 
+def runs_unrecorded(t, command, why):
+    """It behaves as it does bare, one line says why nothing is recorded, and nothing else is said."""
+    for quiet in ([], ["-q"]):
+        words = [*command, *quiet, "--", t.target("simple"), "3"]
+        result = run_program(words, t.environment(), t.folder, t.seconds)
+        t.equal(f"{why}: exit status", result.status, 3)
+        t.equal(f"{why}: output", result.out, "simple was here\n")
+        lines = result.err.splitlines()
+        t.expect(len(lines) == 1 and "runs unrecorded" in lines[0] and why in lines[0],
+                 f"{why}: {result.err!r}")
+
+
+@case("special/or_run", "--or-run does not run a program, or not a word says that it is not recorded")
+def or_run(t):
+    t.need_tool("prlimit")
+    alone = t.folder / "tidemark"
+    shutil.copy(t.tidemark, alone)
+    for tool, before, options, why in (
+            (alone, [], [], "libtidemark.so"),
+            (t.tidemark, ["prlimit", "--nofile=4"], [], "unix socket"),
+            (t.tidemark, ["prlimit", "--nofile=10"], [], "pipe"),
+            (t.tidemark, [], ["-o", "/proc/nowhere/x.tide"], "/proc/nowhere")):
+        runs_unrecorded(t, [*before, tool, "run", "--or-run", *options], why)
+    t.equal("traces", [path.name for path in t.folder.glob("*.tide")], [])
+
+
+@case("special/or_run_unrecordable", "--or-run does not say that a program cannot be recorded")
+def or_run_unrecordable(t):
+    program = t.folder / "stripped"
+    stripped = run_program([t.need_tool("strip"), "-o", program, t.target("simple_static")],
+                           t.environment(), t.folder, t.seconds)
+    t.need(stripped.status == 0, stripped.err)
+    refused = t.record([program, "3"])
+    t.equal("status without it", refused.status, 125)
+    t.expect("--or-run" in refused.err, refused.err)
+    for options in ([], ["-q"], ["--dormant"]):
+        result = t.record([program, "3"], options=["--or-run", *options])
+        t.equal("exit status", result.status, 3)
+        t.equal("output", result.out, "simple was here\n")
+        t.expect(result.err.count("\n") == 1 and "runs unrecorded" in result.err and
+                 "no symbols" in result.err and "--or-run" not in result.err, result.err)
+
+
 @case("special/missing_agent", "a broken installation records nothing and does not say so")
 def missing_agent(t):
     shutil.copy(t.tidemark, t.folder / "tidemark")
