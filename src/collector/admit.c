@@ -71,73 +71,6 @@ static char *link_of(pid_t pid, const char *name)
 
 /* ---- files ---- */
 
-/*
- * The name is wanted for a program, and a starter has it: the starter's trace,
- * which will be thrown away, goes elsewhere.
- */
-static void make_way(struct session *session, const char *wanted, enum starter_role role)
-{
-	for (size_t i = 0; i < session->process_count && role == STARTER_PROGRAM; i++) {
-		struct session_process *process = &session->processes[i];
-		if (process->role == STARTER_PROGRAM || session->options->children ||
-		    strcmp(recording_path(process->recording), wanted) != 0)
-			continue;
-		struct text name = {0};
-		text_print(&name, "%s.starter-%d", wanted, (int)process->pid);
-		if (text_error(&name) || recording_rename(process->recording, text_string(&name)))
-			break; /* then the new one gets a number */
-		process->moved_from = tm_strdup(wanted);
-		text_done(&name);
-	}
-}
-
-void admit_drop(struct session_process *process)
-{
-	recording_finish(process->recording, NULL);
-	unlink(recording_path(process->recording));
-	process->dropped = true;
-}
-
-/*
- * The first process began as a starter and became an ordinary program itself
- * (a script that ends in exec): that is the program meant, and what the script
- * called on its way is dropped.
- */
-static bool keep_first_only(struct session *session)
-{
-	struct session_process *first = NULL;
-	for (size_t i = 0; i < session->process_count; i++)
-		if (session->processes[i].pid == session->launch.pid)
-			first = &session->processes[i];
-	if (!first || first->role != STARTER_PROGRAM)
-		return false;
-	for (size_t i = 0; i < session->process_count; i++)
-		if (session->processes[i].pid != first->pid)
-			admit_drop(&session->processes[i]);
-	if (first->moved_from && access(first->moved_from, F_OK) != 0 &&
-	    recording_rename(first->recording, first->moved_from))
-		first->moved_from = tm_free(first->moved_from); /* it keeps the name it has */
-	return true;
-}
-
-void admit_drop_starters(struct session *session)
-{
-	enum starter_role best = STARTER_STARTER;
-	if (session->options->children || keep_first_only(session))
-		return;
-	for (size_t i = 0; i < session->process_count; i++) {
-		enum starter_role role = session->processes[i].role;
-		if (role == STARTER_PROGRAM ||
-		    (role == STARTER_BUILD_TOOL && best != STARTER_PROGRAM))
-			best = role;
-	}
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct session_process *process = &session->processes[i];
-		if (process->role != best && process->role != STARTER_PROGRAM)
-			admit_drop(process);
-	}
-}
-
 /* A file under that name, or one like it. With --force not in the place of the program. */
 static int make_file(const struct session *session, pid_t pid, const char *wanted,
 		     struct output_file *ret_file, struct tm_error *err)
@@ -168,7 +101,7 @@ static int open_file(struct session *session, const struct output_facts *facts,
 	char *wanted = NULL;
 	int error = output_path(options->output, facts, &wanted, err);
 	if (!error && session->process_count && facts->piece < 2)
-		make_way(session, wanted, starter_role_of(facts->pid));
+		admit_make_way(session, wanted, starter_role_of(facts->pid));
 	if (!error)
 		error = make_file(session, facts->pid, wanted, &file, err);
 	tm_free(wanted);
@@ -499,6 +432,20 @@ int admit_entered(struct session *session, pid_t pid, struct shm *shm, const cha
 	return add_section(session, process, &image, shm, err);
 }
 
+/* Nothing of it is recorded: no empty file has a name that another could have. */
+static void forget_new(struct session *session, struct session_process *process)
+{
+	if (process->pid == session->launch.pid && !session->first_recording)
+		session->first_recording = process->recording; /* its next image may do better */
+	else
+		recording_discard(process->recording);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	tm_free(process->program);
+	patching_known_done(&process->known);
+	session->process_count--; /* it came last */
+}
+
 static int admit_new(struct session *session, struct rendezvous_peer *peer,
 		     const struct image *image, int *ret_fd, struct tm_error *err)
 {
@@ -521,10 +468,15 @@ static int admit_new(struct session *session, struct rendezvous_peer *peer,
 		return tm_fail(err, -ENOMEM, "out of memory for another process");
 	}
 	process->recording = recording;
+	error = begin_image(session, process, image, ret_fd, err);
+	if (error) {
+		forget_new(session, process);
+		return error;
+	}
 	struct session_process *mother = admit_find(session, image->parent);
 	if (mother)
 		mother->children_recorded++;
-	return begin_image(session, process, image, ret_fd, err);
+	return 0;
 }
 
 void admit_peer(struct session *session, struct rendezvous_peer *peer)

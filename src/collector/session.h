@@ -80,9 +80,8 @@ struct session {
 	bool recording_allowed;            /* until the time limit */
 	bool recording_now;                /* the delay is over */
 	bool ended;                        /* the first process */
-	bool unrecordable;                 /* refused for what it is */
-	bool plain;                        /* it runs unrecorded, and that was said */
-	bool stop_waiting;                 /* a signal came when only recorded children were left */
+	bool unrecordable, plain; /* refused for what it is; it runs unrecorded, which was said */
+	bool stop_waiting;        /* a signal came when only recorded children were left */
 	int wait_status;
 	bool status_unknown;     /* it is a guess */
 	uint64_t peak_rss_bytes; /* of the first process, from the kernel; 0 unknown */
@@ -112,15 +111,20 @@ TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char
 /* The next piece of a process: the recording goes on in a new file. */
 TM_MUST_CHECK int admit_rotate(struct session *session, struct session_process *process,
 			       struct tm_error *err);
-/* Its trace is finished, and removed. */
-void admit_drop(struct session_process *process);
-/* After all: the traces of starters go when something else was recorded. */
-void admit_drop_starters(struct session *session);
-
 /* Its entry while it is recorded, or NULL. Borrowed until the next is let in. */
 struct session_process *admit_find(struct session *session, pid_t pid);
 /* Is this process, or would one of this parent be, recorded? */
 bool admit_qualifies(struct session *session, pid_t pid, pid_t parent);
+
+/* ---- admit_drop.c ---- */
+
+/* The name is wanted for a program: a starter's trace, which will be thrown away, goes elsewhere.
+ */
+void admit_make_way(struct session *session, const char *wanted, enum starter_role role);
+/* Its trace is finished, and removed. */
+void admit_drop(struct session_process *process);
+/* After all: the traces of starters go when something else was recorded. */
+void admit_drop_starters(struct session *session);
 
 /* ---- entering.c ---- */
 

@@ -3,7 +3,7 @@
 import pathlib
 import shutil
 
-from harness import case
+from harness import case, run_program
 
 ENDS = ["exit", "_exit", "quick_exit", "abort", "segv", "term", "kill", "thread_exit"]
 
@@ -331,6 +331,25 @@ def shim(t):
     t.equal("traces", [path.name for path in t.folder.glob("*.tide*")], [t.trace.name])
     t.equal("program", t.report()["program"], str(t.target("simple")))
     t.equal("exit_status", t.report()["exit_status"], 3)
+
+
+@case("starter/alone", "the only trace that is left has another name than was asked for")
+def alone(t):
+    """With so little room the shell is recorded, and the program that it starts is not."""
+    path = script(t, f"#!/bin/sh\n{t.target('simple')} 3\nexit $?\n")
+    alone = 0
+    for kilobytes in range(140000, 320000, 20000):
+        t.trace.unlink(missing_ok=True)
+        recorded = run_program(
+            ["sh", "-c", f"ulimit -v {kilobytes}; exec \"$@\"", "sh", t.tidemark, "run", "-o",
+             t.trace, "--", path], t.environment(), t.folder, t.seconds)
+        if recorded.status != 3:
+            continue
+        left = [one.name for one in t.folder.glob("trace*")]
+        t.expect(left in ([], [t.trace.name]), f"with {kilobytes} kB: {left}")
+        alone += bool(left) and t.trace.name in recorded.err and "warning" in recorded.err
+    if not alone:
+        t.skip("no limit lets the one be recorded and not the other")
 
 
 @case("starter/two", "of two programs that a script starts only one is recorded")
