@@ -7,13 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "inject/image.h"
+
 static bool is_file(char *path, const char *folder, const char *rest)
 {
 	return snprintf(path, PATH_MAX, "%s/%s", folder, rest) < PATH_MAX &&
 	       access(path, R_OK) == 0;
 }
 
-bool agent_path_find(char path[PATH_MAX], struct tm_error *err)
+static bool find(char path[PATH_MAX], struct tm_error *err)
 {
 	static const char *const places[] = {
 		"libtidemark.so",
@@ -43,4 +45,9 @@ bool agent_path_find(char path[PATH_MAX], struct tm_error *err)
 		"../lib/tidemark: install both, or set TIDEMARK_AGENT",
 		folder);
 	return false;
+}
+
+bool agent_path_find(char path[PATH_MAX], struct tm_error *err)
+{
+	return find(path, err) && image_check_version(path, err) == 0;
 }

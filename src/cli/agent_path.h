@@ -7,5 +7,5 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* False with a sentence. */
+/* False with a sentence: there is none, or it is of another version than this tool. */
 bool agent_path_find(char path[PATH_MAX], struct tm_error *err);

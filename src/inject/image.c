@@ -12,6 +12,8 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/version.h"
+#include "wire/attach.h"
 
 enum { FILE_BYTES_MAX = 16 << 20, IMAGE_BYTES_MAX = 64 << 20, PAGE = 4096, HEADERS_MAX = 64 };
 
@@ -199,4 +201,37 @@ uint64_t image_symbol(const struct image *image, const char *name)
 			return symbol.st_value;
 	}
 	return 0;
+}
+
+/* What the agent's block says of it; "" where it has none. */
+static void read_version(const struct image *image, char *ret_version, size_t room)
+{
+	uint32_t magic = 0;
+	uint64_t block = image_symbol(image, WIRE_ATTACH_SYMBOL);
+	if (block && lies_inside(image, block, sizeof(struct wire_attach_block)))
+		memcpy(&magic, image->bytes + block + offsetof(struct wire_attach_block, magic),
+		       sizeof magic);
+	if (magic == WIRE_ATTACH_MAGIC)
+		memcpy(ret_version,
+		       image->bytes + block + offsetof(struct wire_attach_block, tool_version),
+		       room - 1);
+}
+
+int image_check_version(const char *path, struct tm_error *err)
+{
+	char version[sizeof(((struct wire_attach_block *)0)->tool_version)] = "";
+	struct image image;
+	int error = image_load(path, &image, err);
+	if (error)
+		return error;
+	read_version(&image, version, sizeof version);
+	image_done(&image);
+	if (!*version)
+		return bad(err, path, "it does not say its version");
+	if (!strcmp(version, TIDEMARK_VERSION))
+		return 0;
+	return tm_fail(err, -EPROTONOSUPPORT,
+		       "the agent '%s' is version %s, this tool is version %s: use the agent that "
+		       "came with the tool",
+		       path, version, TIDEMARK_VERSION);
 }

@@ -24,3 +24,6 @@ void image_done(struct image *image);
 void image_relocate(struct image *image, uint64_t base);
 /* Offset from the base of an exported symbol; 0: there is none. */
 uint64_t image_symbol(const struct image *image, const char *name);
+
+/* Is the agent in that file of this tool's version? -EPROTONOSUPPORT: no; both are named. */
+TM_MUST_CHECK int image_check_version(const char *path, struct tm_error *err);

@@ -125,10 +125,20 @@ def version(t):
     agent = t.folder / "libtidemark.so"
     t.need(own.encode() in agent.read_bytes(), "the agent does not carry the version")
     agent.write_bytes(agent.read_bytes().replace(own.encode(), other.encode()))
-    result = run_program([t.folder / "tidemark", "run", "-o", t.trace, "--", t.target("simple"),
-                          "3"], t.environment(), t.folder, t.seconds)
-    t.expect(own in result.err and other in result.err,
-             f"both versions must be named: {result.err!r}")
+    def run(*options):
+        result = run_program([t.folder / "tidemark", "run", *options, "-o", t.trace, "--",
+                              t.target("simple"), "3"], t.environment(), t.folder, t.seconds)
+        t.expect(own in result.err and other in result.err,
+                 f"both versions must be named: {result.err!r}")
+        return result
+    refused = run()
+    t.equal("exit status", refused.status, 125)
+    t.equal("output of the program that must not run", refused.out, "")
+    t.equal("traces", [path.name for path in t.folder.glob("*.tide")], [])
+    unrecorded = run("--or-run")
+    t.equal("exit status with --or-run", unrecorded.status, 3)
+    t.equal("output with --or-run", unrecorded.out, "simple was here\n")
+    t.expect("runs unrecorded" in unrecorded.err, unrecorded.err)
 
 
 def runs_unrecorded(t, command, why):
