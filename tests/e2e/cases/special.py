@@ -193,6 +193,36 @@ def missing_agent(t):
     t.expect(result.status not in (0, 3), f"exit status {result.status}")
 
 
+@case("special/unreadable_agent", "an agent that may not be read is said to be missing")
+def unreadable_agent(t):
+    t.need_root()
+    t.need_tool("setpriv")
+    for name in ("tidemark", "libtidemark.so"):
+        shutil.copy(t.build / name, t.folder / name)
+    (t.folder / "libtidemark.so").chmod(0)
+    t.folder.chmod(0o777)
+    result = run_program(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                          t.folder / "tidemark", "run", "--", t.target("simple"), "3"],
+                         t.environment(), t.folder, t.seconds)
+    t.equal("exit status", result.status, 125)
+    t.expect("libtidemark.so' cannot be read: Permission denied" in result.err, result.err)
+
+
+@case("special/no_proc", "without /proc the agent is said to be missing")
+def no_proc(t):
+    t.need_root()
+    enter = [t.need_tool("unshare"), "-mp", "--fork", "sh", "-c", 'umount -l /proc && exec "$@"',
+             "sh"]
+    t.need_tool("umount")
+    if run_program([*enter, "true"], t.environment(), t.folder, t.seconds).status:
+        t.skip("a namespace of its own is not allowed")
+    for options, status in (([], 125), (["--or-run"], 3)):
+        result = run_program([*enter, t.tidemark, "run", *options, "--", t.target("simple"), "3"],
+                             t.environment(), t.folder, t.seconds)
+        t.equal("exit status", result.status, status)
+        t.expect("/proc" in result.err and "libtidemark" not in result.err, result.err)
+
+
 WASM = """
 // A module whose load is out of bounds: node finds that by a guard page and SIGSEGV.
 const bytes = Uint8Array.from([0,97,115,109,1,0,0,0, 1,6,1,96,1,127,1,127, 3,2,1,0, 5,3,1,0,1,
