@@ -33,7 +33,7 @@ static const struct args_option options[] = {
 	{RECORD_QUIET, 'q', "quiet", NULL, "say nothing unless something is wrong"},
 	{RECORD_TIME_LIMIT, 't', "time-limit", "TIME", "leave after 30s, 5m, 2h"},
 	{RECORD_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
-	 "store no more events when the file has 500M, 2G; figures go on"},
+	 "store no more events when the file has 500M, 2G; figures go on, on top"},
 	RECORD_OPTIONS,
 	{RECORD_SERVE, 0, "serve", NULL,
 	 "show the page of the recording while it runs, and after, until Ctrl-C"},

@@ -26,7 +26,7 @@ static const struct args_option options[] = {
 	{RECORD_TIME_LIMIT, 't', "time-limit", "TIME", "stop recording after 30s, 5m, 2h"},
 	{OPT_DELAY, 'd', "delay", "TIME", "begin recording only after that time"},
 	{RECORD_MAX_FILE_SIZE, 's', "max-file-size", "SIZE",
-	 "store no more events when the file has 500M, 2G; figures go on"},
+	 "store no more events when the file has 500M, 2G; figures go on, on top"},
 	RECORD_OPTIONS,
 	{RECORD_HOOK, 0, "hook", "FUNCTIONS",
 	 "also record an allocator of your own: 'alloc=get(size=1) free=put(ptr=0)'"},
