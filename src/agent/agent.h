@@ -12,6 +12,7 @@
  *   hook.h      what every hook does around the real call
  *   lane.c      per-thread state, found by the thread pointer; nesting, signals
  *   unwind.c    the stack as a node id: remember, verify, step
+ *   own_stack.c which memory is the thread's own stack, and stays
  *   rows.c      pc -> how to step, cached
  *   intern.c    path hash -> node id
  *   emit.c      events into chunks; waiting; switching off
@@ -176,6 +177,7 @@ struct agent_fixed {
 	char session[WIRE_PAGE_SESSION_BYTES]; /* set in init: where it was recorded first, or "" */
 	char page_path[64];                    /* set in init: the page's file, or "" */
 	uint32_t filtered; /* set once: it has installed a seccomp filter, which children inherit */
+	uintptr_t main_stack_end; /* set once, with the real functions; 0 unknown */
 	uint32_t injected; /* set once: by a tracer (attach.c); the loader does not know us */
 	/* For libraries that were loaded later; changed while there is one thread. */
 	struct agent_island islands[WIRE_LATE_ISLANDS];

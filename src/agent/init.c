@@ -56,6 +56,7 @@ void real_resolve(void)
 	real_syscall = elf_find_next(&scope, "syscall");
 	agent_environ = elf_find_object_any(&scope, "environ");
 	agent_scope = scope;
+	agent_fixed.main_stack_end = auxv.random;
 	if (!scope.self) /* no loader has: a tracer has brought us */
 		agent_fixed.injected = 1;
 	/* Pairs with the acquire above: two threads may both get here, with equal results. */
@@ -66,6 +67,7 @@ void real_resolve(void)
 void session_scope(const struct elf_auxv *auxv)
 {
 	elf_scope_init(&agent_scope, auxv, NULL);
+	agent_fixed.main_stack_end = auxv->random;
 }
 
 const char *agent_own_path(void)

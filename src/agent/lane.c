@@ -145,7 +145,7 @@ static bool take_over(struct lane *lane, uint32_t tid)
 	agent_break_locks();
 	lane->agent_sp = lane->real_sp = 0;
 	lane->open_realloc = false;
-	lane->safe_low = lane->safe_high = 0;
+	lane->own_low = lane->own_end = 0;
 	memset(lane->labels, 0, sizeof lane->labels);
 	lane->labelled = 0;
 	unwind_forget(lane);

@@ -119,8 +119,8 @@ struct lane {
 	uintptr_t real_pc; /* inside a patched one: where it returns to, which lies below real_sp */
 	uint32_t labelled; /* how many of labels[] are set */
 	struct memo memo;
-	/* Stack known to be readable, for reads that nothing vouches for. */
-	uintptr_t safe_low, safe_high;
+	/* Readable, as the kernel said during this walk; the thread's own stack (own_stack.c). */
+	uintptr_t safe_low, safe_high, own_low, own_end;
 	uint32_t stream_index;
 	/* A chunk that is being made the lane's own; 0 none (emit.c). */
 	uint32_t pending;

@@ -59,7 +59,7 @@ static AGENT_INLINE bool joins(const struct memo *memo, const struct walk *walk,
 	if (!*kept)
 		return false;
 	const struct memo_frame *frame = &memo->frames[*kept - 1];
-	if (frame->sp != walk->sp || frame->pc != walk->pc ||
+	if (frame->sp != walk->sp || frame->pc != walk->pc || walk->loose ||
 	    ((frame->words & MEMO_NEEDS_BP) && frame->bp != walk->bp))
 		return false;
 	int32_t bad = memo_verify(memo->words, frame->words & MEMO_WORDS);
@@ -90,7 +90,7 @@ static AGENT_INLINE void collect(struct lane *lane, struct walk *walk, struct co
 	}
 	ret->fresh = fresh;
 	ret->kept = result == STEP_ON ? kept : 0; /* an end of its own stands on nothing */
-	ret->end = result;
+	ret->end = walk->loose && result != STEP_SLOW ? STEP_LOST : result;
 	ret->next_pc = walk->pc;
 	ret->next_sp = walk->sp;
 	ret->next_bp = walk->bp;

@@ -6,6 +6,7 @@
 #include "agent/unwind_step.h"
 
 #include "agent/memory_ops.h"
+#include "agent/own_stack.h"
 #include "agent/sys.h"
 #include "agent/unwind.h"
 
@@ -17,6 +18,8 @@ enum {
 /* One system call per new stretch. */
 AGENT_COLD bool stack_readable(struct lane *lane, uintptr_t sp, uintptr_t end)
 {
+	if (end < sp)
+		return false;
 	if (sp < lane->safe_low || sp >= lane->safe_high) {
 		lane->safe_low = sp & ~(uintptr_t)(AGENT_PAGE - 1);
 		lane->safe_high = lane->safe_low;
@@ -38,12 +41,22 @@ AGENT_COLD bool stack_readable(struct lane *lane, uintptr_t sp, uintptr_t end)
 	return true;
 }
 
+AGENT_COLD bool readable_elsewhere(struct lane *lane, struct walk *walk, uintptr_t end)
+{
+	if (!walk->loose)
+		lane->safe_low = lane->safe_high = 0; /* may have been unmapped since */
+	walk->loose = true;
+	return stack_readable(lane, walk->sp, end);
+}
+
 /* Leaves a frame by its frame pointer: only where the chain looks sane and is readable. */
 static enum step_result step_by_frame_pointer(struct lane *lane, struct walk *walk,
 					      struct memo_frame *frame)
 {
 	uint64_t bp = walk->bp;
 	frame->words |= FRESH_USES_BP;
+	if (!walk->guessed) /* so far the frames themselves vouch for sp */
+		walk->own_end = own_stack_end(lane, walk->sp);
 	walk->guessed = true;
 	if (!bp)
 		return STEP_END;
@@ -72,6 +85,8 @@ static enum step_result step_signal(struct lane *lane, struct walk *walk, struct
 	walk->bp = *(volatile uint64_t *)(ucontext + CFI_UCONTEXT_RBP);
 	walk->pc = *(volatile uint64_t *)(ucontext + CFI_UCONTEXT_RIP) | WIRE_PC_EXACT;
 	walk->sp = *(volatile uint64_t *)(ucontext + CFI_UCONTEXT_RSP);
+	if (walk->sp <= ucontext) /* another stack, or lies: all that lies above sp is unknown */
+		walk->own_end = 0;
 	return (walk->pc & ~WIRE_PC_EXACT) < AGENT_PAGE ? STEP_LOST : STEP_ON;
 }
 

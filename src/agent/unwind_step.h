@@ -32,18 +32,22 @@ struct walk {
 	uint64_t sp;
 	uint64_t bp;
 	uint32_t generation;
-	bool guessed; /* a frame pointer was followed: believe no address unchecked */
+	bool guessed;     /* a frame pointer was followed: believe no address unchecked */
+	bool loose;       /* what was read may be unmapped any time: nothing may be remembered */
+	uint64_t own_end; /* when guessed: [sp, own_end) is the thread's own stack; 0: unknown */
 };
 
 /* Asks the kernel whether [sp, end) can be read; remembers the answer in the lane. */
 bool stack_readable(struct lane *lane, uintptr_t sp, uintptr_t end);
 
-static inline bool readable(struct lane *lane, const struct walk *walk, uintptr_t end)
+/* The same outside of the thread's own stack: the answer holds for this walk only. */
+bool readable_elsewhere(struct lane *lane, struct walk *walk, uintptr_t end);
+
+/* A guess is believed, and may be remembered, within memory that stays: the thread's own stack. */
+static inline bool readable(struct lane *lane, struct walk *walk, uintptr_t end)
 {
-	return likely(!walk->guessed) ||
-	       (walk->sp >= lane->safe_low && walk->sp < lane->safe_high &&
-		end <= lane->safe_high) ||
-	       stack_readable(lane, walk->sp, end);
+	return likely(!walk->guessed) || (walk->sp < walk->own_end && end <= walk->own_end) ||
+	       readable_elsewhere(lane, walk, end);
 }
 
 /* A frame of any other kind than ROW_SP and ROW_BP. */

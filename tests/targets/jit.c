@@ -5,8 +5,18 @@
  *   register  JIT code without a frame pointer, described by __register_frame
  *   garbage   no unwind information, and the frame pointer holds anything
  *   replaced  the same page holds first one, then another such function
+ *   unmapped  the frame pointer holds the address of memory that is unmapped, and
+ *             the same code is called again
+ *   unmapped_other  likewise, and other code is called
+ *   jailed    as frame, where the kernel cannot be asked what may be read: on the
+ *             main stack and on a thread's
  */
 #include "ledger.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/prctl.h>
 
 LEDGER_SITE(jit_target);
 LEDGER_SITE(jit_caller);
@@ -157,9 +167,71 @@ static void mode_replaced(void)
 	munmap(code, 4096);
 }
 
+enum { OBJECT_BYTES = 1 << 16, STACK_BYTES = 1 << 19 };
+
+static void on_thread(void *(*run)(void *arg), void *arg, void *stack)
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	check(!pthread_attr_init(&attr), "no attributes");
+	if (stack)
+		check(!pthread_attr_setstack(&attr, stack, STACK_BYTES), "no such stack");
+	check(!pthread_create(&thread, &attr, run, arg), "no thread");
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+}
+
+static int other_code;
+
+static void *use_object(void *object)
+{
+	unsigned char *code = page(), *other = page();
+	emit_garbage(code, (void *)jit_target, (uint64_t)(uintptr_t)object + 64);
+	emit_garbage(other, (void *)jit_target, (uint64_t)(uintptr_t)object + 64);
+	for (int i = 0; i < 10; i++) {
+		if (i == 5)
+			munmap(object, OBJECT_BYTES);
+		unsigned char *now = other_code && i >= 5 ? other : code;
+		void *block = jit_caller((jit_fn)(void *)now, 100);
+		ledger_free(&jit_target_site, block, 100);
+		free(block);
+	}
+	return NULL;
+}
+
+/* An object right above the stack: what frame pointers must point to. */
+static void mode_unmapped(void)
+{
+	char *stack = mmap(NULL, STACK_BYTES + OBJECT_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(stack != MAP_FAILED, "mmap failed");
+	on_thread(use_object, stack + STACK_BYTES, stack);
+}
+
+SITE void *jailed_thread(void *code)
+{
+	struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog filter = {1, all};
+	check(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs failed");
+	check(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), "seccomp failed");
+	call_often(code);
+	return NULL;
+}
+
+SITE void mode_jailed(void)
+{
+	unsigned char *code = page();
+	emit_frame(code, (void *)jit_target);
+	on_thread(jailed_thread, code, NULL);
+	call_often(code);
+	ledger_stack("jit_target [anonymous code] jit_caller call_often jailed_thread", CALLS);
+	ledger_stack("jit_target [anonymous code] jit_caller call_often mode_jailed main", CALLS);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
+	unsigned exact = LEDGER_EXACT | LEDGER_PEAK;
 	ledger_open("");
 	if (!strcmp(mode, "frame")) {
 		unsigned char *code = page();
@@ -168,14 +240,21 @@ int main(int argc, char **argv)
 		ledger_stack("jit_target [anonymous code] jit_caller call_often main", CALLS);
 	} else if (!strcmp(mode, "register")) {
 		mode_register();
+		exact = 0; /* __register_frame() allocates for itself */
 	} else if (!strcmp(mode, "garbage")) {
 		mode_garbage();
 	} else if (!strcmp(mode, "replaced")) {
 		mode_replaced();
+	} else if (!strcmp(mode, "unmapped") || !strcmp(mode, "unmapped_other")) {
+		other_code = strcmp(mode, "unmapped") != 0;
+		mode_unmapped();
+		exact = 0;
+	} else if (!strcmp(mode, "jailed")) {
+		mode_jailed();
+		exact = 0;
 	} else {
 		check(0, "usage: jit MODE");
 	}
-	/* __register_frame() allocates for itself. */
-	ledger_print(mode, strcmp(mode, "register") ? LEDGER_EXACT | LEDGER_PEAK : 0);
+	ledger_print(mode, exact);
 	return 0;
 }

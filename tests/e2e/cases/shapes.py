@@ -167,9 +167,12 @@ for mode, loses in {
     "register": "JIT code without frame pointers crashes the program or loses blocks",
     "garbage": "code that uses the frame pointer for something else crashes or hangs us",
     "replaced": "JIT code that replaces other code gets stale stacks",
+    "unmapped": "code that uses the frame pointer for something else crashes when that is unmapped",
+    "unmapped_other": "the same when other code uses it next",
+    "jailed": "stacks through JIT code end there in a program that has a seccomp filter",
 }.items():
     # Through garbage nobody can follow; how far is not promised, only that nothing breaks.
-    add(f"jit/{mode}", loses, ["jit", mode], whole=mode == "frame")
+    add(f"jit/{mode}", loses, ["jit", mode], whole=mode in ("frame", "jailed"))
 
 
 @case("stacks/recursion", "deep recursion makes the program slow, crash, or lose its root frames")
