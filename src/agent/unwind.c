@@ -270,7 +270,7 @@ AGENT_COLD static uint32_t walk_deep(struct lane *lane, struct collected *got)
 	struct memo *memo = &lane->memo;
 	memo_drop(memo, got->kept);
 	if (got->cut) {
-		memo->count = memo_root_end(memo, got->next_sp);
+		memo->count = memo_root_end(lane, got->next_sp);
 		memo_push_mark(memo);
 		got->kept = memo->count;
 	}

@@ -11,6 +11,8 @@
 
 #include "agent/intern.h"
 #include "agent/memory_ops.h"
+#include "agent/own_stack.h"
+#include "agent/sys.h"
 #include "agent/unwind.h"
 
 enum {
@@ -110,8 +112,31 @@ uint32_t memo_owner_of_word(const struct memo *memo, uint32_t from, uint32_t bad
 	return from;
 }
 
-uint32_t memo_root_end(const struct memo *memo, uint64_t sp)
+/*
+ * No walk has come to these words: what is not on the thread's own stack may be
+ * unmapped, as that of a coroutine that has ended.
+ */
+static int32_t verify_apart(struct lane *lane, uint64_t sp, uint32_t end)
 {
+	const struct memo_word *words = lane->memo.words;
+	uintptr_t own_end = own_stack_end(lane, sp);
+	while (end--) {
+		uintptr_t address = words[end].address;
+		uint64_t value;
+		if (address >= sp && address < own_end)
+			value = *(volatile uint64_t *)address;
+		else if (!agent_may_call() ||
+			 !sys_peek((int)lane->tid, address, &value, sizeof value))
+			return (int32_t)end;
+		if (value != words[end].value)
+			return (int32_t)end;
+	}
+	return -1;
+}
+
+AGENT_COLD uint32_t memo_root_end(struct lane *lane, uint64_t sp)
+{
+	const struct memo *memo = &lane->memo;
 	uint32_t kept = agent.map.depth / 4;
 	if (memo->cut_end && kept > memo->cut_end - 1)
 		kept = memo->cut_end - 1;
@@ -120,7 +145,7 @@ uint32_t memo_root_end(const struct memo *memo, uint64_t sp)
 	while (kept && memo->frames[kept - 1].sp <= sp)
 		kept--;
 	while (kept) {
-		int32_t bad = memo_verify(memo->words, memo->frames[kept - 1].words & MEMO_WORDS);
+		int32_t bad = verify_apart(lane, sp, memo->frames[kept - 1].words & MEMO_WORDS);
 		if (bad < 0)
 			break;
 		kept = memo_owner_of_word(memo, kept - 1, (uint32_t)bad);

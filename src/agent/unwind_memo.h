@@ -32,7 +32,7 @@ struct memo_tail *memo_tail_slot(struct memo *memo, uint32_t tag);
 uint32_t memo_owner_of_word(const struct memo *memo, uint32_t from, uint32_t bad);
 
 /* The remembered root end, if it still stands above a stack that is too deep to follow. */
-uint32_t memo_root_end(const struct memo *memo, uint64_t sp);
+uint32_t memo_root_end(struct lane *lane, uint64_t sp);
 
 /* A frame that says: here frames are left out. */
 void memo_push_mark(struct memo *memo);

@@ -5,6 +5,8 @@
  *   fibers  the same on mapped stacks that are unmapped and mapped again, often
  *           at the same address, with another function on them
  *   small   stacks of 8 KiB between two pages that may not be touched
+ *   deep    recursion on a mapped stack, deeper than what is kept; when that one is
+ *           unmapped, again on a lower one
  *   moved   a coroutine that continues on another thread
  */
 #define LEDGER_THREADS
@@ -135,6 +137,41 @@ static void mode_small(void)
 	}
 }
 
+enum { DEEP_BYTES = 1 << 20, DEEP = 3000 };
+static int on_the_way; /* allocate at each depth, not only at the end */
+
+SITE void deep_fiber(int depth)
+{
+	if (on_the_way || !depth)
+		pair_of(red_malloc, &red_malloc_site, 24);
+	if (depth)
+		deep_fiber(depth - 1);
+	if (on_the_way || !depth)
+		pair_of(blue_malloc, &blue_malloc_site, 24);
+}
+
+static void run_deep(char *stack)
+{
+	check(getcontext(&fibers[0]) == 0, "getcontext failed");
+	fibers[0].uc_stack.ss_sp = stack;
+	fibers[0].uc_stack.ss_size = DEEP_BYTES;
+	fibers[0].uc_link = &home;
+	makecontext(&fibers[0], (void (*)(void))deep_fiber, 1, DEEP);
+	resume(0);
+}
+
+static void mode_deep(void)
+{
+	char *low = mmap(NULL, 2 * DEEP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	check(low != MAP_FAILED, "mmap failed");
+	on_the_way = 1;
+	run_deep(low + DEEP_BYTES);
+	munmap(low + DEEP_BYTES, DEEP_BYTES);
+	on_the_way = 0;
+	run_deep(low);
+}
+
 static void *other_thread(void *arg)
 {
 	(void)arg;
@@ -165,6 +202,8 @@ int main(int argc, char **argv)
 		mode_fibers();
 	else if (!strcmp(mode, "small"))
 		mode_small();
+	else if (!strcmp(mode, "deep"))
+		mode_deep();
 	else if (!strcmp(mode, "moved"))
 		mode_moved();
 	else

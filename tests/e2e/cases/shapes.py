@@ -82,6 +82,8 @@ for mode, loses in {
     "moved": "coroutines that change threads have wrong stacks or counts",
 }.items():
     add(f"context/{mode}", loses, ["context", mode])
+add("context/deep", "a coroutine that recurses deeply after another one has ended crashes",
+    ["context", "deep"], stacks=False, whole=False)
 
 for mode, loses in {
     "turns": "plugins loaded at an old address get another plugin's name",
