@@ -2,9 +2,14 @@
 /*
  * Entries are pairs {key, rule}. The key holds the generation, so that a
  * dlclose retires all rows at once. A key is claimed by CAS, the rule written,
- * then the key published; a reader that meets a wiped rule (0) takes it as
- * unknown. A full table is wiped in place when most of it is of older
- * generations, else replaced by a larger one.
+ * then the key published. A full table is wiped in place when most of it is of
+ * older generations, else replaced by a larger one.
+ *
+ * An entry is wiped rule first, and not while it is claimed: whoever claims it
+ * later finds it empty as a whole. A reader may stand between the two words
+ * meanwhile: a rule of 0 is unknown to it, and so is one whose key is another
+ * when it is read again. (To be deceived it would have to be torn out twice in
+ * three loads, each time until the whole table has been filled anew.)
  */
 #include "agent/rows.h"
 #include "agent/intern.h"
@@ -30,12 +35,14 @@ static bool rows_add(struct agent_table *table, uint64_t key, uint64_t row)
 	uint64_t slot = rows_hash(key) & table->mask;
 	for (int probes = 0; probes < ROWS_PROBES; probes++) {
 		uint64_t empty = 0;
+		/* Acquire: pairs with the release in wipe(), whose rule of 0 comes before ours. */
 		if (atomic_compare_exchange_strong_explicit(&table->entries[2 * slot], &empty,
-							    ROW_CLAIMED, memory_order_relaxed,
+							    ROW_CLAIMED, memory_order_acquire,
 							    memory_order_relaxed)) {
+			/* Both pair with the acquires in rows_find(): who sees the rule sees that
+			 * the key before it is gone, who sees the key sees its rule. */
 			atomic_store_explicit(&table->entries[2 * slot + 1], row,
-					      memory_order_relaxed);
-			/* Pairs with the acquire in rows_find(). */
+					      memory_order_release);
 			atomic_store_explicit(&table->entries[2 * slot], key, memory_order_release);
 			atomic_fetch_add_explicit(&table->used, 1, memory_order_relaxed);
 			return true;
@@ -62,6 +69,21 @@ static uint64_t copy_rows(struct agent_table *from, struct agent_table *to, uint
 	return current;
 }
 
+/* A claimed entry is somebody's who will publish it: it stays. */
+static void wipe(struct agent_table *table)
+{
+	atomic_store_explicit(&table->used, 0, memory_order_relaxed);
+	for (uint64_t slot = 0; slot <= table->mask; slot++) {
+		_Atomic uint64_t *entry = &table->entries[2 * slot];
+		uint64_t key = atomic_load_explicit(entry, memory_order_relaxed);
+		if (!key || key == ROW_CLAIMED)
+			continue;
+		atomic_store_explicit(entry + 1, 0, memory_order_relaxed);
+		/* Pairs with the acquire in rows_add(). */
+		atomic_store_explicit(entry, 0, memory_order_release);
+	}
+}
+
 AGENT_COLD static void rows_grow(struct agent_table *old, uint32_t generation)
 {
 	if (!table_grow_lock())
@@ -77,13 +99,7 @@ AGENT_COLD static void rows_grow(struct agent_table *old, uint32_t generation)
 			atomic_store_explicit(&agent.rows, bigger, memory_order_release);
 			table_drop(old, 2);
 		} else { /* everything is derived again as it is needed */
-			atomic_store_explicit(&old->used, 0, memory_order_relaxed);
-			for (uint64_t slot = 0; slot <= old->mask; slot++) {
-				atomic_store_explicit(&old->entries[2 * slot], 0,
-						      memory_order_relaxed);
-				atomic_store_explicit(&old->entries[2 * slot + 1], 0,
-						      memory_order_relaxed);
-			}
+			wipe(old);
 		}
 	}
 	table_grow_unlock();

@@ -60,12 +60,16 @@ static inline uint64_t rows_find(uint64_t key)
 	struct agent_table *table = atomic_load_explicit(&agent.rows, memory_order_acquire);
 	uint64_t slot = rows_hash(key) & table->mask;
 	for (int probes = 0; probes < ROWS_PROBES; probes++) {
+		_Atomic uint64_t *entry = &table->entries[2 * slot];
 		/* Pairs with the release store of the key in rows_add(). */
-		uint64_t found =
-			atomic_load_explicit(&table->entries[2 * slot], memory_order_acquire);
-		if (likely(found == key))
-			return atomic_load_explicit(&table->entries[2 * slot + 1],
-						    memory_order_relaxed);
+		uint64_t found = atomic_load_explicit(entry, memory_order_acquire);
+		if (likely(found == key)) {
+			/* Pairs with the release store of the rule there. */
+			uint64_t row = atomic_load_explicit(entry + 1, memory_order_acquire);
+			/* Wiped since, it may be another key's. */
+			found = atomic_load_explicit(entry, memory_order_relaxed);
+			return likely(found == key) ? row : 0;
+		}
 		if (!found)
 			return 0;
 		slot = (slot + 1) & table->mask;
