@@ -137,6 +137,8 @@ EXPORT int dlclose(void *handle)
 	atomic_fetch_add(&agent.closing, 1);
 	atomic_fetch_add(&agent.generation, 1);
 	int result = real.dlclose(handle);
+	if (lane_is_wiped(lane))
+		return result;
 	atomic_fetch_add(&agent.closes, 1); /* before closing falls: stale without a gap */
 	atomic_fetch_sub(&agent.closing, 1);
 	hook_raise(lane, &site);
@@ -162,6 +164,8 @@ void process_emit(struct lane *lane, const struct call_site *site, enum wire_ext
 		  uint64_t first, uint64_t second)
 {
 	uint64_t payload[2] = {first, second};
+	if (lane_is_wiped(lane)) /* a handler of fork's, or a signal's, has forked */
+		return;
 	hook_raise(lane, site);
 	emit_extra(lane, kind, payload, 2);
 	hook_lower(lane);

@@ -155,6 +155,15 @@ void lanes_renew(void);
 /* No lane for this thread yet, or its thread pointer has a new owner. */
 struct lane *lane_adopt(struct lane *lane, uintptr_t thread);
 
+/*
+ * After program code may have run (a handler, a destructor): are we in a child that it forked?
+ * Then the lane, which always has a stream, has been wiped, as has all that was begun.
+ */
+static inline bool lane_is_wiped(const struct lane *lane)
+{
+	return unlikely(!lane->stream);
+}
+
 static inline uint32_t slot_of(uintptr_t thread)
 {
 	_Static_assert(AGENT_SLOTS == 1 << 14, "the shift");

@@ -10,6 +10,7 @@
  *   late_name the same, found by its name alone
  *   late_turns the same, three times, unloaded in between with nothing left
  *   late_threads the same, while another thread runs
+ *   forks     libraries whose destructors fork; the children come back from dlclose, too
  *   local     RTLD_LOCAL | RTLD_LAZY, never closed, used at exit
  */
 #define LEDGER_THREADS
@@ -19,6 +20,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 enum { TURNS = 150, BLOCKS = 5 };
 typedef void *(*plug_fn)(size_t bytes);
@@ -142,6 +144,39 @@ static void mode_symbolic(void)
 		one_turn('s', &plug_s_make_site, i);
 }
 
+static pid_t forked = -1;
+
+static void fork_now(void)
+{
+	forked = fork();
+}
+
+/* The child goes on where the parent does: behind dlclose. */
+static void fork_and_return(void)
+{
+	char path[4096];
+	int status = -1;
+	void *library = dlopen(path_of('a', path), RTLD_NOW);
+	check(library != NULL, "dlopen failed");
+	*(void (**)(void))dlsym(library, "plug_at_end") = fork_now;
+	dlclose(library);
+	for (size_t i = 1; i <= 100; i++) {
+		void *block = host_malloc(i);
+		ledger_free(&host_malloc_site, block, i);
+		free(block);
+	}
+	if (!forked)
+		_exit(0);
+	check(forked > 0 && waitpid(forked, &status, 0) == forked, "no child");
+	check(status == 0, "a child did not come back from dlclose");
+}
+
+static void mode_forks(void)
+{
+	for (int i = 0; i < 5; i++)
+		fork_and_return();
+}
+
 static void late(void)
 {
 	char path[4096];
@@ -242,6 +277,8 @@ int main(int argc, char **argv)
 		mode_dlmopen();
 	else if (!strcmp(mode, "symbolic"))
 		mode_symbolic();
+	else if (!strcmp(mode, "forks"))
+		mode_forks();
 	else if (!strcmp(mode, "late_threads"))
 		mode_late_threads(argv[2]);
 	else if (!strncmp(mode, "late", 4))

@@ -33,3 +33,12 @@ __attribute__((visibility("default"))) void plug_free(void *block)
 {
 	free(block);
 }
+
+/* What the host wants done when the library goes. */
+__attribute__((visibility("default"))) void (*plug_at_end)(void);
+
+__attribute__((destructor)) static void end(void)
+{
+	if (plug_at_end)
+		plug_at_end();
+}

@@ -96,6 +96,14 @@ for mode, loses in {
         ["loader", mode.removesuffix("_one"), t.targets, "1" if mode == "turns_one" else "3"]))
 
 
+@case("loader/forks", "a child that a library's destructor forks crashes when dlclose returns")
+def forks(t):
+    for options in ([], ["--children"], ["--sample", "64K"]):
+        command = ["loader", "forks", t.targets]
+        t.same_behaviour(t.bare(command), t.record(command, ["-f", *options]))
+    t.compare(["loader", "forks", t.targets], ["-f"])
+
+
 @case("loader/relative", "libraries that were loaded by a relative path have no names")
 def relative(t):
     (t.folder / "plugs").symlink_to(t.targets)
