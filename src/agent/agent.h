@@ -178,6 +178,8 @@ struct agent_fixed {
 	char page_path[64];                    /* set in init: the page's file, or "" */
 	uint32_t filtered; /* set once: it has installed a seccomp filter, which children inherit */
 	uintptr_t main_stack_end; /* set once, with the real functions; 0 unknown */
+	_Atomic uint32_t no_tsc;  /* atomic: a thread has forbidden itself to read it; its children
+				     inherit that */
 	uint32_t injected; /* set once: by a tracer (attach.c); the loader does not know us */
 	/* For libraries that were loaded later; changed while there is one thread. */
 	struct agent_island islands[WIRE_LATE_ISLANDS];

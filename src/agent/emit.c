@@ -9,6 +9,7 @@
 #include "agent/emit.h"
 
 #include <linux/futex.h>
+#include <linux/prctl.h>
 
 #include "agent/memory_ops.h"
 #include "agent/procself.h"
@@ -41,11 +42,29 @@ uint64_t emit_stamp_slow(void)
 void emit_freeze_clock(void)
 {
 	bool ns = agent.map.options & WIRE_OPT_CLOCK_NS;
-	if (!agent_records() || atomic_load(&agent.frozen_stamp))
+	if (!agent_records() || atomic_load(&agent.frozen_stamp) ||
+	    atomic_load(&agent.slow_clock) == AGENT_CLOCK_FROZEN)
 		return;
 	atomic_store(&agent.frozen_stamp, ns ? agent_steady_ns() : read_tsc());
 	if (!ns)
 		atomic_store(&agent.slow_clock, AGENT_CLOCK_FROZEN);
+}
+
+/* This thread may read it, and no other is known that may not. */
+static bool may_read_tsc(void)
+{
+	int tsc = 0;
+	return !atomic_load(&agent_fixed.no_tsc) &&
+	       (sys_prctl(PR_GET_TSC, (unsigned long)&tsc, 0, 0) || tsc != PR_TSC_SIGSEGV);
+}
+
+void emit_begin_clock(void)
+{
+	bool ns = agent.map.options & WIRE_OPT_CLOCK_NS, frozen = !ns && !may_read_tsc();
+	atomic_store(&agent.frozen_stamp, frozen ? agent.map.control->first_stamp : 0);
+	atomic_store(&agent.slow_clock, ns       ? AGENT_CLOCK_NS
+					: frozen ? AGENT_CLOCK_FROZEN
+						 : AGENT_CLOCK_TSC);
 }
 
 void agent_switch_off(enum wire_off_reason reason)

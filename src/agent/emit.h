@@ -20,6 +20,8 @@ uint64_t agent_steady_ns(void);
 /* From now on no clock: events keep their order, time stands still. Call while it can still be
  * read. */
 void emit_freeze_clock(void);
+/* A session's clock, as agent.map wants it; frozen where the TSC was forbidden before. */
+void emit_begin_clock(void);
 
 /* A new chunk for the lane; waits, drops or switches off. False: nothing can be emitted. */
 bool emit_refill(struct lane *lane, uint32_t words);

@@ -441,10 +441,12 @@ static void saw_seccomp(bool strict)
 
 __attribute__((used)) void process_saw_prctl(int option, unsigned long argument)
 {
-	if (option == PR_SET_SECCOMP)
+	if (option == PR_SET_SECCOMP) {
 		saw_seccomp(argument == SECCOMP_MODE_STRICT);
-	else if (argument == PR_TSC_SIGSEGV)
+	} else if (argument == PR_TSC_SIGSEGV) {
 		emit_freeze_clock();
+		atomic_store(&agent_fixed.no_tsc, 1);
+	}
 }
 
 __attribute__((used)) void process_saw_syscall(long number, unsigned long first,

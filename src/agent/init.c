@@ -170,11 +170,11 @@ static bool renew_tables(void)
 
 bool session_begin(void)
 {
-	bool again = agent.slots != NULL, ns = agent.map.options & WIRE_OPT_CLOCK_NS;
+	bool again = agent.slots != NULL;
 	agent_fixed.follow_fork = (agent.map.options & WIRE_OPT_FOLLOW_FORK) != 0;
 	agent_fixed.no_maps = (agent.map.options & WIRE_OPT_NO_MAPS) != 0;
 	agent_fixed.pid = (uint32_t)sys_getpid();
-	atomic_store(&agent.slow_clock, ns ? AGENT_CLOCK_NS : AGENT_CLOCK_TSC);
+	emit_begin_clock();
 	agent.tid_offset = find_tid_offset();
 	if (!agent.tid_offset)
 		atomic_store(&agent.shared_tls, 1);
@@ -185,7 +185,7 @@ bool session_begin(void)
 		return false;
 	}
 	atomic_fetch_add(&agent.generation, 1);
-	agent.session = read_tsc() | 1;
+	agent.session = agent_steady_ns() | 1;
 	first_scan(again);
 	return true;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/version.h"
+#include "collector/stamp.h"
 
 enum { NODE_COUNT_LEAST = 64 * 1024 };
 
@@ -85,6 +86,7 @@ static int map_memory(struct shm *shm, uint64_t bytes, struct tm_error *err)
 /* In the file shm->fd. */
 static int lay_out(struct shm *shm, const struct shm_options *options, struct tm_error *err)
 {
+	struct stamp_pair now = stamp_pair_read();
 	struct wire_control control = {
 		.magic = WIRE_MAGIC,
 		.version = WIRE_VERSION,
@@ -96,6 +98,7 @@ static int lay_out(struct shm *shm, const struct shm_options *options, struct tm
 		.options = options->options,
 		.patches_bytes = options->patches_bytes,
 		.sample_seed = options->sample_seed,
+		.first_stamp = options->options & WIRE_OPT_CLOCK_NS ? now.steady_ns : now.stamp,
 	};
 	int error = fit_limits(&control, err);
 	if (error) {

@@ -108,7 +108,9 @@ struct wire_control {
 	_Atomic uint32_t sampling;
 	/* Rises every second or so, also where the drain thread waits for a disk or processor. */
 	_Atomic uint64_t alive;
-	uint8_t pad1[64 - 32];
+	/* Written once, as the above: a stamp of now, for an agent that may read no clock. */
+	uint64_t first_stamp;
+	uint8_t pad1[64 - 40];
 
 	/* The pool of free chunks: {tag:32, index+1:32}. A Treiber stack through chunk.next. */
 	_Atomic uint64_t pool_head;

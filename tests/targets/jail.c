@@ -9,6 +9,7 @@
  *   limit_as        RLIMIT_AS close to what is used: allocations fail
  *   limits          no more files, no file sizes, no locked memory, no processes
  *   no_tsc          reading the time-stamp counter faults (PR_SET_TSC)
+ *   no_tsc_fork     likewise; then children that allocate
  *   mask            all signals blocked
  *   seccomp_list    a filter that kills, with the calls an allocator needs
  *   seccomp_few     a filter that kills on anything but write and exit
@@ -28,6 +29,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 LEDGER_SITE(before_malloc);
 LEDGER_SITE(after_malloc);
@@ -148,6 +150,27 @@ static void mode_no_tsc(void)
 	work(after_malloc, &after_malloc_site, 5000);
 }
 
+static void run_child(void)
+{
+	int status = -1;
+	pid_t child = fork();
+	if (!child) {
+		for (size_t i = 1; i <= 1000; i++)
+			free(after_malloc(i));
+		_exit(0);
+	}
+	check(child > 0 && waitpid(child, &status, 0) == child, "no child");
+	check(status == 0, "a child failed");
+}
+
+static void mode_no_tsc_fork(void)
+{
+	mode_no_tsc();
+	run_child();
+	run_child();
+	work(after_malloc, &after_malloc_site, 100);
+}
+
 #define ALLOW(call)                                            \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -244,6 +267,8 @@ int main(int argc, char **argv)
 		mode_mask();
 	else if (!strcmp(mode, "no_tsc"))
 		mode_no_tsc();
+	else if (!strcmp(mode, "no_tsc_fork"))
+		mode_no_tsc_fork();
 	else if (!strncmp(mode, "seccomp_", 8))
 		mode_seccomp(mode + 8, argc > 2 ? strtoul(argv[2], NULL, 10) : 100000);
 	else

@@ -14,6 +14,7 @@
  *   usr1           answers "default", "ignored" or "handler": what SIGUSR1 does now
  *   children       answers "children N": how many wait() gives, and "none" is ECHILD
  *   fork           forks a child that allocates, and waits for it
+ *   no_tsc         forbids reading the time-stamp counter
  *   exec ARGUMENT  executes itself again
  */
 #include <errno.h>
@@ -23,6 +24,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -229,6 +231,8 @@ static void obey(char *line, char **argv)
 		wait_for_all();
 	else if (!strcmp(verb, "fork"))
 		fork_one();
+	else if (!strcmp(verb, "no_tsc"))
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 	else if (!strcmp(verb, "exec"))
 		execv("/proc/self/exe", argv);
 	else

@@ -226,3 +226,18 @@ def file_size(t):
                                                                       (limit, limit)))
         t.equal(f"status up to {limit}", process.wait(t.seconds), t.bare(["nothing"]).status)
         t.equal(f"page up to {limit}", page_of(process.pid).exists(), False)
+
+
+@case("dormant/no_tsc", "waking an agent ends a program that may not read the time-stamp counter")
+def wake_no_tsc(t):
+    program = asleep(t)
+    with program:
+        program.say("no_tsc")
+        for turn in range(2):
+            process = attached(t, program, f"d{turn}.tide")
+            program.say("late 20 10")
+            process.send_signal(signal.SIGINT)
+            t.equal("attach's status", process.wait(t.seconds), 0)
+        t.equal("status", program.end(), 0)
+    for turn in range(2):
+        figures(t, t.report(t.folder / f"d{turn}.tide"), allocations=20, lost_events=0)

@@ -149,7 +149,21 @@ add_jail("drop", "a program that gives up its rights is no longer recorded", roo
 add_jail("limit_as", "a program near its address space limit crashes")
 add_jail("limits", "a program that lowers its limits crashes or is no longer recorded")
 add_jail("no_tsc", "a program that forbids reading the time-stamp counter crashes")
+add_jail("no_tsc_fork", "the children of such a program crash")
 add_jail("mask", "a program that blocks all signals is no longer recorded")
+
+
+@case("jail/no_tsc_children", "the children of a program without a time-stamp counter crash when recorded")
+def no_tsc_children(t):
+    t.compare(["jail", "no_tsc_fork"], ["--children"])
+    reports = [t.report(path, "--by", "function") for path in t.folder.glob("*.tide")]
+    calls = sorted(row["self"]["allocations"] for report in reports for row in report["functions"]
+                   if row["function"] == "after_malloc")
+    inherited = 5000 // 100
+    t.equal("after_malloc() in the children", calls[:2], [1000 + inherited] * 2)
+    for report in reports:
+        t.equal("lost_events", report["lost_events"], 0)
+        t.expect(report["duration_ns"] < 60 * 10**9, f"a time out of the air: {report['duration_ns']}")
 
 
 def add_seccomp(how):
