@@ -221,6 +221,8 @@ bool agent_start(void);
  * in the same process: then memory and lanes are used again where they are.
  */
 bool session_begin(void);
+/* Where in the thread's control block its id is; 0: nowhere. */
+uint32_t agent_find_tid(void);
 /* Where the loader's list is, for a process that runs already. Before the first session_begin(). */
 void session_scope(const struct elf_auxv *auxv);
 /* Where the loader has us from; NULL: it does not know us (injected). */

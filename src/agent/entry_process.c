@@ -148,16 +148,28 @@ EXPORT int dlclose(void *handle)
 	return result;
 }
 
+/*
+ * A child of vfork: the C library does not know its thread's id. Nothing else tells where
+ * nothing is known yet, in a child of fork, whose memory was wiped. Under a filter nobody is
+ * asked: no session will begin.
+ */
+static bool is_borrower(void)
+{
+	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_NEW)
+		return !agent_fixed.filtered && !agent_find_tid();
+	return (uint32_t)sys_getpid() != agent_fixed.pid;
+}
+
 struct lane *process_lane(const struct call_site *site)
 {
 	if (!agent_may_call()) {
 		agent_fixed.filtered = 1; /* for a child that is forked now */
 		return NULL;
 	}
-	if (PASSING())
+	/* First: a child of vfork must not begin a session in its parent's memory. */
+	if (PASSING() || is_borrower())
 		return NULL;
-	struct lane *lane = hook_begin(site);
-	return lane && (uint32_t)sys_getpid() == agent_fixed.pid ? lane : NULL;
+	return hook_begin(site);
 }
 
 void process_emit(struct lane *lane, const struct call_site *site, enum wire_extra kind,

@@ -114,8 +114,8 @@ static void on_module(void *ctx, const struct module *module, bool mapped)
 		emit_extra(lane, WIRE_EV_UNMODULE, &instance, 1);
 }
 
-/* Where in the thread's control block its id is: known places first, then a search. */
-static uint32_t find_tid_offset(void)
+/* Known places first, then a search. */
+uint32_t agent_find_tid(void)
 {
 	static const uint16_t known[] = {0x2d0, 0x30}; /* glibc, musl */
 	uint32_t tid = (uint32_t)sys_gettid(), word;
@@ -175,7 +175,7 @@ bool session_begin(void)
 	agent_fixed.no_maps = (agent.map.options & WIRE_OPT_NO_MAPS) != 0;
 	agent_fixed.pid = (uint32_t)sys_getpid();
 	emit_begin_clock();
-	agent.tid_offset = find_tid_offset();
+	agent.tid_offset = agent_find_tid();
 	if (!agent.tid_offset)
 		atomic_store(&agent.shared_tls, 1);
 	if (!sys_failed(sys_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0)))

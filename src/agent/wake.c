@@ -112,7 +112,9 @@ bool agent_wake(void)
 {
 	char session[WIRE_PAGE_SESSION_BYTES];
 	struct wire_page *page = agent.page;
-	if (!read_call(page, session))
+	/* A child of vfork leaves the call for its parent, whose memory it is in. */
+	if ((agent_may_call() && (uint32_t)sys_getpid() != agent_fixed.pid) ||
+	    !read_call(page, session))
 		return false;
 	enum wire_refused refused = enter(session);
 	atomic_store(&page->refused, (uint32_t)refused);

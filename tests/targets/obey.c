@@ -15,6 +15,7 @@
  *   children       answers "children N": how many wait() gives, and "none" is ECHILD
  *   fork           forks a child that allocates, and waits for it
  *   no_tsc         forbids reading the time-stamp counter
+ *   vfork          a child that borrows the memory executes a program
  *   exec ARGUMENT  executes itself again
  */
 #include <errno.h>
@@ -198,6 +199,19 @@ static void fork_one(void)
 		_exit(4);
 }
 
+static void vfork_one(void)
+{
+	int status = -1;
+	char *arguments[] = {"true", NULL};
+	pid_t pid = vfork();
+	if (!pid) {
+		execve("/bin/true", arguments, environ);
+		_exit(8);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		_exit(4);
+}
+
 static int words_of(char *line, char *words[4])
 {
 	int count = 0;
@@ -231,6 +245,8 @@ static void obey(char *line, char **argv)
 		wait_for_all();
 	else if (!strcmp(verb, "fork"))
 		fork_one();
+	else if (!strcmp(verb, "vfork"))
+		vfork_one();
 	else if (!strcmp(verb, "no_tsc"))
 		prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
 	else if (!strcmp(verb, "exec"))

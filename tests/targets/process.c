@@ -4,6 +4,7 @@
  *   fork_threads  fork while other threads allocate; threads in the children
  *   fork_plain    children that allocate and end; each writes its own ledger
  *   vfork         children that borrow the memory: their blocks are the parent's
+ *   fork_vfork    a child whose first act is a child that borrows its memory
  *   spawn         posix_spawn of this program's mode "leaf"
  *   exec N        N images after each other; the last writes the ledger
  *   exec_fail     an exec that fails; the program goes on
@@ -159,6 +160,18 @@ static void mode_vfork(void)
 	parent_work(20);
 }
 
+static void mode_fork_vfork(void)
+{
+	parent_work(10);
+	pid_t child = fork();
+	if (child == 0) {
+		vfork_and_exec();
+		child_work(100);
+		exit(0);
+	}
+	wait_for(child);
+}
+
 static void mode_spawn(void)
 {
 	for (int i = 0; i < 10; i++) {
@@ -284,6 +297,8 @@ int main(int argc, char **argv)
 		mode_fork_threads();
 	else if (!strcmp(mode, "fork_plain"))
 		mode_fork_plain();
+	else if (!strcmp(mode, "fork_vfork"))
+		mode_fork_vfork();
 	else if (!strcmp(mode, "vfork"))
 		mode_vfork();
 	else if (!strcmp(mode, "spawn"))

@@ -241,3 +241,16 @@ def wake_no_tsc(t):
         t.equal("status", program.end(), 0)
     for turn in range(2):
         figures(t, t.report(t.folder / f"d{turn}.tide"), allocations=20, lost_events=0)
+
+
+@case("dormant/vfork", "a program that starts others by vfork can be woken by the child, to no use")
+def wake_vfork(t):
+    program = asleep(t)
+    with program:
+        process = attached(t, program, "d.tide")
+        program.say("vfork")
+        program.say("late 20 10")
+        process.send_signal(signal.SIGINT)
+        t.equal("attach's status", process.wait(t.seconds), 0)
+        t.equal("status", program.end(), 0)
+    figures(t, t.report(t.folder / "d.tide"), allocations=20, source="attach", lost_events=0)

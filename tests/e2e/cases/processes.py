@@ -47,6 +47,16 @@ def children(t):
     t.equal("the parent inherits nothing", made[0][1]["inherited_allocations"], 0)
 
 
+@case("process/children_vfork", "a child of vfork takes the recording of the child that it borrows from")
+def children_vfork(t):
+    t.compare(["process", "fork_vfork"], ["--children"])
+    found = {}
+    for path in t.folder.glob("*.tide"):
+        for row in t.report(path, "--by", "function")["functions"]:
+            found[row["function"]] = found.get(row["function"], 0) + row["self"]["allocations"]
+    t.equal("child_malloc()", found.get("child_malloc"), 200)
+
+
 @case("process/vfork", "blocks made in a vfork child are lost, or the parent breaks")
 def vfork(t):
     t.compare(["process", "vfork"])
