@@ -203,7 +203,7 @@ static size_t hook_xallocx(void *block, size_t bytes, size_t extra, int flags)
 	uintptr_t outer = hook_call(lane, &site);
 	size_t result = REAL_OF(xallocx, fn)(block, bytes, extra, flags);
 	hook_return(lane, outer);
-	if (result < bytes)
+	if (result < bytes || lane_is_wiped(lane))
 		return result;
 	enum hook_realloc begun = hook_realloc_begin(lane, &site, WIRE_API_JEMALLOC, block);
 	if (begun != HOOK_REALLOC_UNSEEN)

@@ -81,6 +81,8 @@ uintptr_t maps_break(void)
 
 void maps_moved_break(struct lane *lane, const struct call_site *site, uint64_t from, uint64_t to)
 {
+	if (lane_is_wiped(lane))
+		return;
 	hook_raise(lane, site);
 	uint64_t payload[3] = {from, to, unwind(lane, site)};
 	emit_extra(lane, WIRE_EV_BRK, payload, 3);
@@ -111,6 +113,8 @@ void maps_after(struct lane *lane, const struct call_site *site, enum wire_hook 
 		const uintptr_t *a, uintptr_t result)
 {
 	void *got = (void *)result;
+	if (lane_is_wiped(lane))
+		return;
 	if (hook == WIRE_HOOK_MMAP && got != MAP_FAILED_RESULT)
 		emit_mmap(lane, site, a, result);
 	else if (hook == WIRE_HOOK_MREMAP)

@@ -112,6 +112,8 @@ static void note_block(struct lane *lane, const struct call_site *site,
 {
 	const struct wire_site *what = frame->site;
 	struct heap_name heap = heap_patched(what);
+	if (lane_is_wiped(lane))
+		return;
 	struct hook_new_block new = {(void *)block, bytes, alignment_of(frame)};
 	if (unlikely(what->flags & WIRE_SITE_OWN_KEY)) {
 		struct label *label = source_of(lane, site, what);
@@ -168,6 +170,8 @@ static void note_moved(struct lane *lane, const struct call_site *site,
 		       struct hook_new_block new)
 {
 	const struct wire_site *what = frame->site;
+	if (lane_is_wiped(lane))
+		return;
 	struct label *label = source_of(lane, site, what);
 	void *old = keyed(what, label, argument(frame, what->pointer, 0));
 	if (label)
@@ -209,7 +213,7 @@ static bool patched_realloc(struct patched_frame *frame)
 		note_moved(
 			lane, &site, frame, begun,
 			(struct hook_new_block){(void *)frame->result, bytes, alignment_of(frame)});
-	if (what->hook == WIRE_HOOK_REALLOCF && old && !frame->result)
+	if (what->hook == WIRE_HOOK_REALLOCF && old && !frame->result && !lane_is_wiped(lane))
 		note_free(lane, &site, what, old);
 	return true;
 }
@@ -248,7 +252,7 @@ static bool patched_xalloc(struct patched_frame *frame)
 	void *block = (void *)argument(frame, frame->site->pointer, 0);
 	size_t bytes = bytes_of(frame);
 	frame->result = call_real(lane, &site, frame, frame->site->original);
-	if (frame->result < bytes)
+	if (frame->result < bytes || lane_is_wiped(lane))
 		return true;
 	enum hook_realloc begun = note_moving(lane, &site, frame);
 	if (begun != HOOK_REALLOC_UNSEEN)

@@ -152,6 +152,8 @@ AGENT_COLD static void note_named(struct lane *lane, const struct call_site *sit
 				  const struct wire_site *what, enum hook_realloc begun, void *old,
 				  struct hook_new_block new)
 {
+	if (lane_is_wiped(lane))
+		return;
 	hook_raise(lane, site);
 	struct label *label = label_of_source(lane, what);
 	hook_lower(lane);

@@ -27,6 +27,8 @@ static AGENT_INLINE void patched_note(struct lane *lane, const struct call_site 
 				      enum wire_api api, struct hook_new_block new,
 				      struct heap_name heap)
 {
+	if (lane_is_wiped(lane))
+		return;
 	if (hook_recording())
 		hook_heap_block(lane, site, WIRE_OP_ALLOC, api, new.block, new.bytes, new.alignment,
 				heap);

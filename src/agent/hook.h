@@ -6,7 +6,11 @@
  *                hook_return(); then hook_alloc()
  *   free         hook_free() publishes, then the real call
  *   realloc      hook_realloc_begin() publishes the old block's end, real
- *                call, hook_realloc_end() or hook_realloc_fail()
+ *                call, hook_realloc_end()
+ *
+ * The real call may be interrupted by a signal handler that forks: its child, in
+ * which everything of ours is gone, comes back from the call, too. So what
+ * follows the call asks for the lane first (lane_is_wiped()).
  *
  * agent_sp is raised while the agent's own state is in motion, real_sp while
  * the real function runs (lane.c says what for).
@@ -134,6 +138,8 @@ static AGENT_INLINE void hook_block(struct lane *lane, const struct call_site *s
 static AGENT_INLINE void hook_alloc(struct lane *lane, const struct call_site *site,
 				    enum wire_api api, void *block, size_t bytes, size_t alignment)
 {
+	if (lane_is_wiped(lane))
+		return;
 	if (hook_recording())
 		hook_block(lane, site, WIRE_OP_ALLOC, api, block, bytes, alignment);
 	else
@@ -218,6 +224,8 @@ static inline void hook_realloc_end(struct lane *lane, const struct call_site *s
 				    enum wire_api api, enum hook_realloc begun, void *old,
 				    struct hook_new_block new)
 {
+	if (lane_is_wiped(lane))
+		return;
 	if (likely(begun == HOOK_REALLOC_LINKED)) {
 		hook_block(lane, site, WIRE_OP_REALLOC_END, api, new.block, new.bytes,
 			   new.alignment);

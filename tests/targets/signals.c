@@ -9,6 +9,7 @@
  *   storm     a 50 us timer whose handler allocates, on the normal stack
  *   storm_alt the same on an alternate stack
  *   jump      the timer's handler leaves by siglongjmp in the middle of anything
+ *   fork      a handler that forks inside a realloc; the child goes on, out of both
  *   longjmp   longjmp over frames that have allocated
  *   segv      SIGSEGV on a guard page as control flow, with allocation in it
  */
@@ -17,6 +18,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 LEDGER_SITE(handler_malloc);
 LEDGER_SITE(handler_realloc);
@@ -168,6 +170,40 @@ static void mode_failing(void)
 	}
 }
 
+static pid_t forked;
+
+SITE void on_fork(int number)
+{
+	(void)number;
+	forked = fork();
+}
+
+static void end_child(pid_t child)
+{
+	int status = -1;
+	if (!child) {
+		for (size_t i = 1; i <= 100; i++)
+			free(after_malloc(i));
+		_exit(0);
+	}
+	check(child > 0 && waitpid(child, &status, 0) == child, "no child");
+	check(status == 0, "a child did not come back from the handler");
+}
+
+static void mode_fork(void)
+{
+	check(&bump_failing != NULL, "not linked with libbump.so");
+	handle(SIGUSR1, on_fork, 0);
+	for (size_t i = 1; i <= 5; i++) {
+		void *block = main_malloc(i);
+		bump_failing = raise_inside;
+		void *bigger = main_realloc(block, i, (size_t)1 << 40);
+		bump_failing = NULL;
+		check(!bigger, "it worked");
+		end_child(forked);
+	}
+}
+
 static void mode_storm(int flags)
 {
 	handle(SIGALRM, on_signal, flags | SA_RESTART);
@@ -262,6 +298,8 @@ int main(int argc, char **argv)
 		mode_segv();
 	else if (!strcmp(mode, "failing"))
 		mode_failing();
+	else if (!strcmp(mode, "fork"))
+		mode_fork();
 	else if (!strcmp(mode, "storm"))
 		mode_storm(0), flags = LEDGER_EXACT | LEDGER_FUZZY;
 	else if (!strcmp(mode, "storm_alt"))

@@ -75,6 +75,19 @@ for mode, loses in {
 }.items():
     add(f"signals/{mode}", loses, ["signals_bump", mode])
 
+
+
+def fork_modes(t, command):
+    for options in ([], ["--children"], ["--sample", "64"]):
+        t.same_behaviour(t.bare(command), t.record(command, ["-f", *options]))
+
+
+@case("signals/fork", "a child that a handler forks inside the allocator crashes when it comes back")
+def fork_inside(t):
+    fork_modes(t, ["signals_bump", "fork"])
+    t.compare(["signals_bump", "fork"], ["-f"])
+
+
 for mode, loses in {
     "swap": "coroutine programs have wrong stacks or counts",
     "fibers": "programs that unmap fiber stacks crash or show stale frames",
