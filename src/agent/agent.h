@@ -18,6 +18,7 @@
  *   emit.c      events into chunks; waiting; switching off
  *   sample.c    which allocations are recorded where not all are
  *   init.c      finding the real functions, rendezvous, fork
+ *   keep.c      fork in a handler that interrupted us
  *   wake.c      sleeping and waking; page.c, usr1.c, selfstart.c: by what
  *
  * Words: a *lane* is what one thread writes with (lane 0), or what signal
@@ -59,6 +60,7 @@ enum {
 	AGENT_SLOTS = 16384, /* thread table; a power of two */
 	AGENT_PAGE = 4096,
 	AGENT_JIT_REGIONS = 64,
+	AGENT_MAPS = 256,   /* private maps that are listed */
 	AGENT_STARTS = 256, /* threads on their way at one time; more begin unannounced */
 };
 
@@ -87,6 +89,12 @@ struct agent_count {
 struct agent_source {
 	_Atomic uint64_t session;
 	_Atomic(struct label *) label; /* set before session */
+};
+
+/* A private map; 0 bytes: not, or no more. */
+struct agent_map {
+	uintptr_t start;
+	_Atomic size_t bytes; /* set after start */
 };
 
 /* A hash table that may lose entries but never lies: see intern.c and rows.c. */
@@ -142,6 +150,10 @@ struct agent {
 	_Atomic uint32_t jit_next;
 	_Atomic uint64_t
 		jit_regions[AGENT_JIT_REGIONS];  /* atomic: pc >> 20 known to belong to no module */
+	_Atomic uint32_t keep_lock;              /* atomic: 1 while somebody counts keepers */
+	uint32_t keepers;                        /* under it: threads in a fork that keeps maps */
+	_Atomic uint32_t map_count;              /* atomic: may exceed AGENT_MAPS: no more listed */
+	struct agent_map maps[AGENT_MAPS];       /* all private maps: keep.c */
 	struct agent_start starts[AGENT_STARTS]; /* atomic: claimed by whoever makes a thread */
 	struct modules *modules;                 /* set once in init; its own rules: modules.h */
 	_Atomic(struct label_table *) labels;    /* atomic: set once; label.c */
@@ -180,6 +192,9 @@ struct agent_fixed {
 	uintptr_t main_stack_end; /* set once, with the real functions; 0 unknown */
 	_Atomic uint32_t no_tsc;  /* atomic: a thread has forbidden itself to read it; its children
 				     inherit that */
+	/* atomic: the thread whose fork takes our memory along (keep.c); its child begins nothing
+	 */
+	_Atomic uintptr_t keeper;
 	uint32_t injected; /* set once: by a tracer (attach.c); the loader does not know us */
 	/* For libraries that were loaded later; changed while there is one thread. */
 	struct agent_island islands[WIRE_LATE_ISLANDS];
@@ -239,6 +254,7 @@ void arena_give(void *memory, size_t bytes);
 /* Whole pages straight from the kernel, zeroed, wiped by fork; NULL when it says no or must not be
  * asked. */
 void *agent_map(size_t bytes);
+void agent_unmap(void *memory, size_t bytes);
 /*
  * A lock that is only tried, so many times, and never waited for. Its owner is
  * known by the thread pointer, so that a thread that was torn out of it
@@ -247,6 +263,8 @@ void *agent_map(size_t bytes);
 bool agent_lock(_Atomic uint32_t *lock, int spins);
 void agent_unlock(_Atomic uint32_t *lock);
 void agent_break_locks(void);
+/* In a forked child: locks of threads that are not in it. */
+void agent_break_others_locks(void);
 /* Private memory in use changed by so much: for the report. */
 void agent_account(int64_t bytes);
 /* May the agent make system calls now? */

@@ -44,7 +44,20 @@ void *agent_map(size_t bytes)
 		return NULL;
 	}
 	sys_madvise(got, bytes, MADV_DONTDUMP); /* a core file is about the program */
+	uint32_t index = atomic_fetch_add(&agent.map_count, 1);
+	if (index < AGENT_MAPS) {
+		agent.maps[index].start = (uintptr_t)got;
+		atomic_store(&agent.maps[index].bytes, bytes);
+	}
 	return got;
+}
+
+void agent_unmap(void *memory, size_t bytes)
+{
+	for (uint32_t i = 0; i < AGENT_MAPS; i++)
+		if (agent.maps[i].start == (uintptr_t)memory)
+			atomic_store(&agent.maps[i].bytes, 0);
+	sys_munmap(memory, bytes);
 }
 
 void agent_account(int64_t bytes)
@@ -94,6 +107,14 @@ void agent_break_locks(void)
 	_Atomic uint32_t *locks[] = {&agent.arena_lock, &agent.grow_lock};
 	for (int i = 0; i < 2; i++)
 		if (atomic_load(locks[i]) == lock_owner())
+			agent_unlock(locks[i]);
+}
+
+void agent_break_others_locks(void)
+{
+	_Atomic uint32_t *locks[] = {&agent.arena_lock, &agent.grow_lock};
+	for (int i = 0; i < 2; i++)
+		if (atomic_load(locks[i]) != lock_owner())
 			agent_unlock(locks[i]);
 }
 

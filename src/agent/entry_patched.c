@@ -19,6 +19,7 @@
 #include "agent/entry_plain.h"
 #include "agent/entry_process.h"
 #include "agent/execute.h"
+#include "agent/keep.h"
 #include "agent/memory_ops.h"
 #include "agent/sys.h"
 #include "wire/site.h"
@@ -318,8 +319,14 @@ static bool patched_fork(struct patched_frame *frame)
 	if (!lane)
 		return false;
 	process_emit(lane, &site, WIRE_EV_FORK, 0, 0);
+	struct keep keep;
+	bool kept = keep_begin(&keep, lane, &site);
 	frame->result = call(frame, frame->site->original);
 	int pid = (int)frame->result;
+	if (kept)
+		keep_end(&keep, pid);
+	else if (!pid)
+		keep_nothing(lane);
 	if (pid)
 		process_emit(lane, &site, WIRE_EV_FORKED, pid > 0 ? (uint64_t)pid : 0, 0);
 	return true;

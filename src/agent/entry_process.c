@@ -12,6 +12,7 @@
 #include <stdarg.h>
 
 #include "agent/execute.h"
+#include "agent/keep.h"
 #include "agent/memory_ops.h"
 #include "agent/page.h"
 #include "agent/patches.h"
@@ -191,7 +192,13 @@ void process_emit(struct lane *lane, const struct call_site *site, enum wire_ext
 		struct lane *lane = process_lane(&site);                                           \
 		if (lane)                                                                          \
 			process_emit(lane, &site, WIRE_EV_FORK, 0, 0);                             \
+		struct keep keep;                                                                  \
+		bool kept = lane && keep_begin(&keep, lane, &site);                                \
 		int pid = real.function();                                                         \
+		if (kept)                                                                          \
+			keep_end(&keep, pid);                                                      \
+		else if (lane && !pid)                                                             \
+			keep_nothing(lane);                                                        \
 		if (lane && pid) /* in the child the lane has been wiped away */                   \
 			process_emit(lane, &site, WIRE_EV_FORKED, pid > 0 ? (uint64_t)pid : 0, 0); \
 		return pid;                                                                        \

@@ -28,7 +28,7 @@ bool environment_read(struct environment *ret)
 void environment_done(struct environment *environment)
 {
 	if (environment->block)
-		sys_munmap(environment->block, ENVIRONMENT_BYTES_MAX);
+		agent_unmap(environment->block, ENVIRONMENT_BYTES_MAX);
 	environment->block = NULL;
 }
 

@@ -316,6 +316,8 @@ AGENT_COLD bool agent_start(void)
 	uint32_t state = atomic_load(&agent.state), unlocked = 0;
 	if (state == AGENT_ON || state == AGENT_PASS)
 		return state == AGENT_ON;
+	if (state == AGENT_NEW && atomic_load(&agent_fixed.keeper) == thread_pointer())
+		return false;
 	/* A forked child has its parent's filter: nobody is called. */
 	if (state == AGENT_NEW && agent_fixed.filtered) {
 		agent_lie_down();

@@ -37,6 +37,9 @@ enum seek_result {
 };
 enum seek_result unwind_seek(struct lane *lane, const struct call_site *site, uintptr_t hook_sp);
 
+/* Were we called from a signal handler that interrupted the agent, in whatever it did? */
+bool unwind_interrupts_us(struct lane *lane, const struct call_site *site);
+
 /* Forget: code changed, or the memory was left half written. */
 static inline void unwind_forget(struct lane *lane)
 {

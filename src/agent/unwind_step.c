@@ -173,6 +173,26 @@ enum seek_result unwind_seek(struct lane *lane, const struct call_site *site, ui
 	return found;
 }
 
+bool unwind_interrupts_us(struct lane *lane, const struct call_site *site)
+{
+	struct walk walk = {.pc = site->pc, .sp = site->sp, .bp = site->bp};
+	walk.generation = atomic_load_explicit(&agent.generation, memory_order_acquire);
+	enum step_result result = STEP_ON;
+	uintptr_t safe_low = lane->safe_low, safe_high = lane->safe_high;
+	bool seeking = lane->seeking, signal = false, found = false;
+	lane->seeking = true;
+	for (uint32_t steps = 0; !found && result == STEP_ON && steps < SEEK_STEPS_MAX; steps++) {
+		struct memo_frame frame = {0};
+		result = step_once(lane, &walk, &frame);
+		found = signal && frame.node == agent.own_instance;
+		signal = (frame.words & FRESH_SIGNAL) != 0;
+	}
+	lane->seeking = seeking;
+	lane->safe_low = safe_low;
+	lane->safe_high = safe_high;
+	return found;
+}
+
 static void complain(const char *what)
 {
 	sys_write(2, what, strlen(what));

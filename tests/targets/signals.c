@@ -10,6 +10,7 @@
  *   storm_alt the same on an alternate stack
  *   jump      the timer's handler leaves by siglongjmp in the middle of anything
  *   fork      a handler that forks inside a realloc; the child goes on, out of both
+ *   fork_storm  a timer whose handler forks, in the middle of anything; so do the children
  *   longjmp   longjmp over frames that have allocated
  *   segv      SIGSEGV on a guard page as control flow, with allocation in it
  */
@@ -27,7 +28,7 @@ LEDGER_SITE(inner_malloc);
 LEDGER_SITE(main_malloc);
 LEDGER_SITE(after_malloc);
 
-enum { ROUNDS = 300, STORM_SIGNALS = 2000, JUMPS = 1500 };
+enum { FORKS = 50, ROUNDS = 300, STORM_SIGNALS = 2000, JUMPS = 1500 };
 static char alternate[1 << 16];
 static volatile sig_atomic_t signals;
 static sigjmp_buf escape;
@@ -204,6 +205,39 @@ static void mode_fork(void)
 	}
 }
 
+static volatile sig_atomic_t forks;
+static volatile pid_t children[FORKS];
+
+SITE void on_fork_storm(int number)
+{
+	(void)number;
+	if (forks == FORKS || !forked)
+		return;
+	forked = fork();
+	if (!forked && forks % 4 == 0) /* twice, as daemons do: both come back */
+		children[forks] = fork();
+	else
+		children[forks] = forked;
+	if (forked)
+		forks++;
+}
+
+static void mode_fork_storm(void)
+{
+	forked = -1;
+	handle(SIGALRM, on_fork_storm, SA_RESTART);
+	storm(1000);
+	for (size_t i = 1; forks < FORKS && forked; i++)
+		main_pair(i);
+	if (!forked && children[forks] > 0)
+		end_child(children[forks]);
+	if (!forked)
+		end_child(0);
+	storm(0);
+	for (int i = 0; i < FORKS; i++)
+		end_child(children[i]);
+}
+
 static void mode_storm(int flags)
 {
 	handle(SIGALRM, on_signal, flags | SA_RESTART);
@@ -300,6 +334,8 @@ int main(int argc, char **argv)
 		mode_failing();
 	else if (!strcmp(mode, "fork"))
 		mode_fork();
+	else if (!strcmp(mode, "fork_storm"))
+		mode_fork_storm(), flags = LEDGER_EXACT | LEDGER_FUZZY;
 	else if (!strcmp(mode, "storm"))
 		mode_storm(0), flags = LEDGER_EXACT | LEDGER_FUZZY;
 	else if (!strcmp(mode, "storm_alt"))

@@ -88,6 +88,12 @@ def fork_inside(t):
     t.compare(["signals_bump", "fork"], ["-f"])
 
 
+@case("signals/fork_storm", "a child that a handler forks inside the profiler crashes when it comes back")
+def fork_storm(t):
+    fork_modes(t, ["signals", "fork_storm"])
+    t.compare(["signals_bump", "fork_storm"], ["-f"])
+
+
 for mode, loses in {
     "swap": "coroutine programs have wrong stacks or counts",
     "fibers": "programs that unmap fiber stacks crash or show stale frames",
