@@ -63,8 +63,8 @@ static struct launch_options launch_options(const struct session *session)
 static int prepare_run(struct session *session, enum launch_order *ret_order, struct tm_error *err)
 {
 	struct launch_options launch = launch_options(session);
-	if (!procfs_rss(getpid(), &session->own_rss_bytes))
-		session->own_rss_bytes = UINT64_MAX;
+	struct procfs_memory own;
+	session->own_rss_bytes = procfs_resident(getpid(), &own) ? own.rss_bytes : UINT64_MAX;
 	int error = launch_fork(&session->launch, &launch, err);
 	if (error)
 		return error;

@@ -40,16 +40,21 @@ static uint64_t field(const char *text, const char *key)
 	return 0;
 }
 
-bool procfs_rss(pid_t pid, uint64_t *ret_rss_bytes)
+bool procfs_resident(pid_t pid, struct procfs_memory *ret)
 {
 	struct text text = {0};
-	unsigned long long total, resident = 0;
+	unsigned long long total, resident = 0, backed = 0;
+	/* The third is of files and shared memory: what is left of the second is anonymous. */
 	bool ok = !read_file(&text, "/proc/%d/statm", (int)pid) &&
-		  sscanf(text_string(&text), "%llu %llu", &total, &resident) == 2 && resident;
+		  sscanf(text_string(&text), "%llu %llu %llu", &total, &resident, &backed) == 3 &&
+		  resident;
 	text_done(&text);
-	if (ok)
-		*ret_rss_bytes = resident * (uint64_t)sysconf(_SC_PAGESIZE);
-	return ok;
+	if (!ok)
+		return false;
+	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	ret->rss_bytes = resident * page_bytes;
+	ret->anon_bytes = resident > backed ? (resident - backed) * page_bytes : 0;
+	return true;
 }
 
 bool procfs_rollup(pid_t pid, struct procfs_memory *ret)

@@ -12,8 +12,8 @@ struct procfs_memory {
 	uint64_t rss_bytes, pss_bytes, anon_bytes; /* 0 unknown */
 };
 
-/* From statm: cheap. False when the process is gone. */
-bool procfs_rss(pid_t pid, uint64_t *ret_rss_bytes);
+/* All but pss_bytes, from statm: cheap. False when the process is gone. */
+bool procfs_resident(pid_t pid, struct procfs_memory *ret);
 /* From smaps_rollup: walks the page tables. */
 bool procfs_rollup(pid_t pid, struct procfs_memory *ret);
 /* Anonymous and shared memory: what no file is behind. 0 when the process is gone. */

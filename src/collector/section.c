@@ -357,16 +357,24 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	add_sentence(note, sizeof result->end.note, section->extra.unhooked);
 }
 
-/* Samples miss the peak; the kernel does not, but it does not tell when. */
+/*
+ * Samples miss the peak; the kernel does not, but it tells neither when nor what
+ * of: the anonymous share is taken to be that of the largest sample, unless less
+ * than half was resident then.
+ */
 static void sample_peak(struct section *section)
 {
 	struct model_totals totals;
 	model_totals(section->feed.model, &totals);
 	if (section->how.peak_rss_bytes <= totals.peak_rss_bytes)
 		return;
+	double times = totals.peak_rss_bytes
+			       ? (double)section->how.peak_rss_bytes / (double)totals.peak_rss_bytes
+			       : 0.0;
 	struct trace_sample sample = {
 		.time_ns = clock_steady_ns() - section->feed.clock.origin_ns,
 		.rss_bytes = section->how.peak_rss_bytes,
+		.anon_bytes = times <= 2.0 ? (uint64_t)((double)totals.rss_anon_bytes * times) : 0,
 		.agent_bytes = atomic_load(&section->shm.map.control->agent_bytes),
 	};
 	feed_sample(&section->feed, &sample);

@@ -17,8 +17,10 @@
 
 enum {
 	NOTE_COUNT = 256,
+	FIRST_MS = 10,   /* to the second look; then twice as long each time */
 	EARLY_MS = 100,  /* between looks in the first seconds */
 	LATER_MS = 1000, /* and after */
+	FIRST_LOOKS = 4,
 	EARLY_LOOKS = 30,
 	ROLLUP_SHARE = 50, /* smaps_rollup may take 1/50 of the time */
 };
@@ -33,8 +35,8 @@ struct watch {
 	uint64_t next_sample_ns;
 	bool other_namespace;
 	uint64_t next_rollup_ns;
-	struct procfs_memory rollup; /* the last one */
-	pthread_mutex_t lock;        /* for the ring below */
+	uint64_t pss_bytes;   /* of the last rollup */
+	pthread_mutex_t lock; /* for the ring below */
 	uint32_t note_first, note_count;
 	struct watch_note notes[NOTE_COUNT];
 };
@@ -64,30 +66,44 @@ bool watch_take(struct watch *watch, struct watch_note *ret_note)
 	return taken;
 }
 
+/*
+ * The first looks follow each other quickly: whatever a short program holds was
+ * seen once before it ends.
+ */
+static uint64_t pause_ms(const struct watch *watch)
+{
+	if (watch->samples < FIRST_LOOKS)
+		return (uint64_t)FIRST_MS << watch->samples;
+	return watch->samples < EARLY_LOOKS ? EARLY_MS : LATER_MS;
+}
+
 /* smaps_rollup holds the process's memory lock for milliseconds per GiB: not too often. */
 static void look_at_rollup(struct watch *watch)
 {
 	uint64_t before = clock_steady_ns();
 	if (before < watch->next_rollup_ns)
 		return;
-	if (!procfs_rollup(watch->options.pid, &watch->rollup))
-		watch->rollup = (struct procfs_memory){0};
+	struct procfs_memory rollup = {0};
+	watch->pss_bytes = procfs_rollup(watch->options.pid, &rollup) ? rollup.pss_bytes : 0;
 	uint64_t cost = clock_steady_ns() - before;
 	uint64_t pause = cost * ROLLUP_SHARE;
-	watch->next_rollup_ns = before + (pause > 1000000000u ? pause : 1000000000u);
+	uint64_t least = pause_ms(watch) * 1000000u;
+	watch->next_rollup_ns = before + (pause > least ? pause : least);
 }
 
 static void look_at_memory(struct watch *watch)
 {
 	struct watch_note note = {.kind = WATCH_SAMPLE};
 	struct trace_sample *sample = &note.sample;
-	if (!procfs_rss(watch->options.pid, &sample->rss_bytes))
+	struct procfs_memory memory;
+	if (!procfs_resident(watch->options.pid, &memory))
 		return;
 	look_at_rollup(watch);
 	uint64_t now = clock_steady_ns();
 	sample->time_ns = now > watch->options.origin_ns ? now - watch->options.origin_ns : 0;
-	sample->pss_bytes = watch->rollup.pss_bytes;
-	sample->anon_bytes = watch->rollup.anon_bytes;
+	sample->rss_bytes = memory.rss_bytes;
+	sample->pss_bytes = watch->pss_bytes;
+	sample->anon_bytes = memory.anon_bytes;
 	sample->agent_bytes = atomic_load_explicit(&watch->options.map->control->agent_bytes,
 						   memory_order_relaxed);
 	struct cgroup_memory group;
@@ -176,12 +192,11 @@ static void look_by_time(struct watch *watch, uint64_t now_ns)
 	look_at_pressure(watch, now_ns);
 	if (now_ns < watch->next_sample_ns)
 		return;
-	int pause = watch->samples < EARLY_LOOKS ? EARLY_MS : LATER_MS;
 	look_at_memory(watch);
-	if (watch->samples % 10 == 2)
+	if (watch->samples % 10 == FIRST_LOOKS + 1)
 		look_at_names(watch);
 	look_at_seccomp(watch);
-	watch->next_sample_ns = now_ns + (uint64_t)pause * 1000000u;
+	watch->next_sample_ns = now_ns + pause_ms(watch) * 1000000u;
 	watch->samples++;
 }
 

@@ -269,3 +269,14 @@ def node(t):
     t.equal("buffers", chosen(t, "size=1000003"), 50)
     owners = {row["owner"]: row for row in t.report(None, "--section", "mappings")["mappings"]}
     t.expect(owners.get("V8 heap", {}).get("peak_bytes", 0) > 4 << 20, f"V8's heap: {owners}")
+
+
+@case("lang/node_explained", "nothing says that malloc has little of what Node holds")
+def node_explained(t):
+    script = ("const kept = []; for (let i = 0; i < 300000; i++) kept.push({i, s: 'x' + i});"
+              "console.log(kept.length)")
+    recorded = t.record([t.need_tool("node"), "-e", script])
+    t.equal("output", recorded.out, "300000\n")
+    rss = t.report()["rss"]
+    t.expect((rss["anonymous_bytes"] or 0) > 20 << 20, f"anonymous memory: {rss}")
+    t.expect("V8" in (rss["cause"] or "") and "--heap-prof" in (rss["advice"] or ""), f"{rss}")

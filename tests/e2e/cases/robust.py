@@ -436,8 +436,47 @@ def resident(t):
     rss = report["rss"]
     t.equal("heap + mapped + agent + rest", rss["heap_bytes"] + rss["mapped_bytes"] +
             rss["agent_bytes"] + rss["rest_bytes"], rss["rss_bytes"])
-    t.expect(rss["explained_percent"] is None or rss["explained_percent"] > 50,
-             f"explained {rss['explained_percent']}")
+    t.expect((rss["explained_percent"] or 0) > 90, f"explained {rss['explained_percent']}")
+
+
+def explained(t, blocks_mib, arena_mib):
+    """The report must say how much of both, all anonymous, is the blocks'; within 3 %."""
+    rss, text = t.report()["rss"], t.tool("report", t.trace).out
+    t.need(rss and rss["anonymous_bytes"], f"the anonymous memory is not known: {rss}")
+    right = 100 * blocks_mib / (blocks_mib + arena_mib)
+    t.expect(abs(rss["explained_percent"] - right) < 3,
+             f"explained {rss['explained_percent']} %, must be {right:.0f}: {rss}")
+    t.expect("explained " in text, f"the report does not say it: {text}")
+    t.expect("an allocator" in (rss["cause"] or "") and rss["cause"] in " ".join(text.split()),
+             f"the cause: {rss['cause']}")
+
+
+@case("report/arena", "what a program's own allocator has is passed over, or old samples judge it")
+def arena(t):
+    """The arena comes when the recorder has looked at everything for the first time."""
+    command = [t.tidemark, "run", "-o", t.trace, "--", t.target("arena"), "60", "140", "wait"]
+
+    def sampled(mib):
+        result = t.tool("sql", "--csv", t.trace,
+                        f"select count(*) from samples where rss_bytes >= {mib << 20}")
+        return result.status == 0 and int(result.out.split()[-1]) > 0
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.wait_for("blocks\n")
+        watch.poll(lambda: sampled(60), "a sample with the blocks")
+        watch.send(b"x")
+        watch.wait_for("arena\n")
+        watch.poll(lambda: sampled(200), "a sample with both")
+        watch.send(b"x")
+        t.equal("exit status", watch.ended(), 0)
+    explained(t, 60, 140)
+
+
+@case("report/arena_short", "a short program's own allocator is passed over")
+def arena_short(t):
+    """The peak is between the last sample and the end, where only the kernel saw it."""
+    recorded = t.record(["arena", "1", "200"])
+    t.equal("exit status", recorded.status, 0)
+    explained(t, 1, 200)
 
 
 @case("output/no_environment", "a secret of the environment is stored in the trace")
