@@ -20,12 +20,22 @@ uint64_t report_duration_ns(const struct report *report)
 	return end_ns ? end_ns : report->totals.duration_ns;
 }
 
-/* An empty heap is no success: hardly any program never allocates. */
+/*
+ * An empty heap is no success: hardly any program never allocates. The cause is
+ * guessed where the file says nothing of it.
+ */
 const char *report_warning(const struct report *report)
 {
 	const char *warning = trace_reader_warning(report->reader);
-	if (warning || report->totals.events || report->input.end->cause == TRACE_END_EXEC)
+	const struct trace_end *end = report->input.end;
+	if (warning || report->totals.events || end->cause == TRACE_END_EXEC)
 		return warning;
+	if (end->paused_births)
+		return "No heap event was recorded: all blocks were allocated in pauses.";
+	if (end->cause == TRACE_END_STOPPED || end->cause == TRACE_END_DETACHED)
+		return "No heap event was recorded before the recording ended.";
+	if (*end->note)
+		return "No heap event was recorded.";
 	return "No heap event was recorded. Probably the program's malloc is its own (linked into "
 	       "it), or it is not the process that does the work: record that one, or build it "
 	       "with the malloc of the system.";

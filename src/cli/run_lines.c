@@ -91,24 +91,51 @@ static void put_file(struct text *text, const struct collector_trace *trace, siz
 	text_put(text, "\n");
 }
 
+/* What kept the recorder from its work; "": a line that follows says it; NULL: nothing. */
+static const char *what_failed(const struct collector_trace *trace)
+{
+	if (!trace)
+		return "the agent did not get into the program";
+	if (trace->problem.code)
+		return "";
+	if (trace->sanitizer)
+		return "the program is built with a sanitizer, whose allocator hides it; "
+		       "build it without -fsanitize";
+	if (!trace->agent_began && trace->end.cause != TRACE_END_STOPPED)
+		return "the agent in the program was answered too late (is the machine too "
+		       "busy, or was tidemark stopped?), or got no memory; record it again";
+	return NULL;
+}
+
+/* Likewise, of a recording that worked. */
+static const char *why_silent(const struct collector_trace *trace)
+{
+	if (trace->end.paused_births)
+		return "all that the program made was in pauses";
+	if (trace->end.cause == TRACE_END_STOPPED && !trace->never_on)
+		return "the program made none through malloc and its kin before the recording "
+		       "ended";
+	return *trace->end.note ? "" : "the program made none through malloc and its kin";
+}
+
 static void put_nothing_recorded(struct text *text, const struct collector_trace *trace)
 {
 	if (trace && trace->end.cause == TRACE_END_DETACHED) {
 		text_put(text, "tidemark: note: the process allocated nothing meanwhile\n");
 		return;
 	}
-	text_put(text, "tidemark: error: no allocation was recorded: ");
-	if (trace && trace->sanitizer)
-		text_put(text, "the program is built with a sanitizer, whose allocator hides it; "
-			       "build it without -fsanitize\n");
-	else if (trace && !trace->agent_began)
-		text_put(text,
-			 "the agent in the program was answered too late (is the machine too "
-			 "busy, or was tidemark stopped?), or got no memory; record it again\n");
-	else if (trace)
-		text_put(text, "the program made none through malloc and its kin\n");
-	else
-		text_put(text, "the agent did not get into the program\n");
+	const char *why = what_failed(trace);
+	if (!why && trace->earlier_events) {
+		text_put(text, "tidemark: note: the program's last image made no allocation that "
+			       "was recorded; those before it are in the file (tidemark report "
+			       "--image 0, and so on)\n");
+		return;
+	}
+	text_put(text, "tidemark: error: no allocation was recorded");
+	why = why ? why : why_silent(trace);
+	if (*why)
+		text_print(text, ": %s", why);
+	text_put(text, "\n");
 }
 
 static void put_warnings(struct text *text, const struct collector_trace *trace)

@@ -194,6 +194,8 @@ static void fill_trace(const struct session *session, const struct session_proce
 				      trace->end.duration_ns);
 	trace->bad_events = result->bad_events;
 	trace->agent_began = result->agent_ready;
+	trace->never_on = result->never_on;
+	trace->earlier_events = recording_earlier_events(process->recording);
 	trace->name_warnings = result->name_warnings;
 	memcpy(trace->name_warning, result->name_warning, sizeof trace->name_warning);
 	trace->named = result->named;

@@ -101,6 +101,7 @@ struct collector_trace {
 	struct collector_rate rate;
 	uint64_t file_device, file_inode; /* so that no other file is taken for it */
 	struct model_totals totals;       /* of the last image */
+	uint64_t earlier_events;          /* of the images before it in the file */
 	struct trace_end end;
 	uint64_t sample_bytes; /* blocks were sampled, by this interval at most; 0: none was */
 	uint64_t bad_events;
@@ -109,6 +110,7 @@ struct collector_trace {
 	bool named;              /* names were looked up */
 	bool names_cut;          /* not all names were looked up */
 	bool agent_began;        /* it got the memory to record into */
+	bool never_on;           /* it was over before recording was switched on */
 	bool sanitizer;          /* it is built with AddressSanitizer or one of its kin */
 	struct tm_error problem; /* code 0: none */
 };

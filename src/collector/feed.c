@@ -193,6 +193,7 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 		return;
 	feed_write_names(feed);
 	uint64_t stored = 0;
+	const size_t all = count;
 	int error = atomic_load_explicit(&feed->sampled.on, memory_order_relaxed)
 			    ? sampled_apply(&feed->sampled, feed->model, feed->map, events, count,
 					    &count, &feed->why)
@@ -200,6 +201,7 @@ void feed_apply(struct feed *feed, struct trace_event *events, size_t count)
 	if (error) {
 		const struct model_unseen *none;
 		(void)model_take_unseen(feed->model, &none); /* like the events: not stored */
+		feed->dropped += all;
 		fail(feed, error);
 		return;
 	}

@@ -37,6 +37,7 @@ struct feed {
 	uint64_t last_ns;     /* time never falls from event to event */
 	uint64_t events;      /* heap events applied */
 	uint64_t bad_events;  /* words that were no event */
+	uint64_t dropped;     /* events for which there was no memory */
 	uint64_t repaired;    /* events whose order was put right */
 	struct paused paused; /* blocks born in pauses */
 	struct sampled sampled;

@@ -172,6 +172,14 @@ struct section *recording_section(const struct recording *recording)
 	return count ? recording->sections[count - 1] : NULL;
 }
 
+uint64_t recording_earlier_events(const struct recording *recording)
+{
+	uint64_t events = 0;
+	for (size_t i = 0; i + 1 < recording->section_count; i++)
+		events += section_result(recording->sections[i])->totals.events;
+	return events;
+}
+
 void recording_close(struct recording *recording)
 {
 	pthread_mutex_lock(&recording->lock);

@@ -34,6 +34,9 @@ TM_MUST_CHECK int recording_add(struct recording *recording, struct section *sec
 /* The image that is being recorded, or the last one; NULL before the first. Borrowed. */
 struct section *recording_section(const struct recording *recording);
 
+/* Events of all images but the last. After recording_finish(). */
+uint64_t recording_earlier_events(const struct recording *recording);
+
 /* One of its images may still look into the recording of its parent. Thread-safe. */
 bool recording_awaits_parent(struct recording *recording);
 

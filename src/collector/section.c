@@ -263,6 +263,12 @@ static const char *choose_note(const struct section *section, const struct trace
 {
 	if (why_off(end->off_reason))
 		return why_off(end->off_reason);
+	if (section->feed.error)
+		return section->feed.error == -ENOMEM
+			       ? "The recorder got no memory: what came then is not in the file."
+			       : "The recorder failed: what came then is not in the file.";
+	if (section->result.never_on)
+		return "The recording ended before its delay was over.";
 	if (section->shrink.step && !end->events_not_stored && end->cause != TRACE_END_DISK_ERROR &&
 	    end->cause != TRACE_END_DISK_FULL)
 		return "Memory was short, and the recorder gave things up: the report's timeline "
@@ -322,12 +328,13 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 		section->feed.bad_events + section->cursors.bad + section->feed.stacks.bad_nodes;
 	result->sampled_bytes = atomic_load(&section->sampled_bytes);
 	result->agent_ready = section_agent_ready(section);
+	result->never_on = atomic_load(&section->never_on) || section_state(section) == WIRE_IDLE;
 	result->end = (struct trace_end){
 		.cause = section->how.cause,
 		.status = section->how.status,
 		.duration_ns = clock_steady_ns() - section->feed.clock.origin_ns,
 		.lost_events = counters.lost - before->lost + atomic_load(&control->lost) -
-			       section->lost_before,
+			       section->lost_before + section->feed.dropped,
 		.cut_stacks = counters.cut - before->cut,
 		.fp_frames = counters.fp_frames - before->fp_frames,
 		.waited_ns = counters.waited_ns - before->waited_ns,

@@ -118,6 +118,7 @@ struct section_result {
 	struct trace_end end;
 	uint64_t bad_events;
 	bool agent_ready;
+	bool never_on;          /* it was over before recording was switched on (--delay) */
 	uint64_t sampled_bytes; /* the largest interval that blocks were sampled by; 0: none was */
 	unsigned name_warnings; /* files that could not be used for names */
 	char name_warning[512]; /* about the first of them */

@@ -86,6 +86,7 @@ struct section {
 	_Atomic bool urgent; /* a note of the watch cannot wait */
 	_Atomic bool begun;  /* it has from its parent what it gets */
 	_Atomic bool ending;
+	_Atomic bool never_on;          /* it was stopped before it was switched on */
 	struct section_ending how;      /* valid once `ending` */
 	struct mode_lock *mode_lock;    /* one for all pieces, as they have one `control` */
 	_Atomic uint64_t sampled_bytes; /* the largest interval so far; 0: none */

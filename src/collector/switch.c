@@ -85,8 +85,10 @@ void section_set_state(struct section *section, enum wire_state state)
 	enum wire_state old = section_state(section);
 	if (state == old)
 		return;
-	if (state == WIRE_OFF)
+	if (state == WIRE_OFF) {
 		atomic_store(&control->off_reason, WIRE_OFF_STOPPED);
+		atomic_store(&section->never_on, old == WIRE_IDLE);
+	}
 	/* Without memory for the note the switch is what counts. */
 	if (old == WIRE_PAUSED && state == WIRE_RECORD &&
 	    section_add_moment(section, TRACE_MOMENT_RESUME, ""))

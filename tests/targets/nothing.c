@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocates nothing: the recording of it is empty. */
-int main(void)
+/* Allocates nothing: the recording of it is empty. With an argument it waits for a byte first. */
+#include <unistd.h>
+
+int main(int argc, char **argv)
 {
-	return 0;
+	char letter;
+	(void)argv;
+	return argc > 1 && read(0, &letter, 1) < 0;
 }

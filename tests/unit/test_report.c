@@ -90,10 +90,10 @@ static const struct trace_event events[] = {
 };
 enum { EVENTS = sizeof events / sizeof events[0] };
 
-static void write_empty(struct trace_writer *writer)
+static void write_empty(struct trace_writer *writer, const struct trace_end *end)
 {
 	REQUIRE(trace_writer_begin(writer, &meta) == 0);
-	REQUIRE(trace_writer_end(writer, &ended) == 0);
+	REQUIRE(trace_writer_end(writer, end) == 0);
 }
 
 static void write_section(struct trace_writer *writer, const struct trace_meta *about,
@@ -150,7 +150,7 @@ static void write_trace_of(struct stage *stage, const struct trace_meta *about,
 	REQUIRE(fd >= 0);
 	REQUIRE(trace_writer_open(fd, &options, &writer, NULL) == 0);
 	if (!sections)
-		write_empty(writer);
+		write_empty(writer, end);
 	for (unsigned i = 0; i < sections; i++)
 		write_section(writer, about, i + 1 < sections ? &ended : end);
 	REQUIRE(trace_writer_close(writer, NULL) == 0);
@@ -374,6 +374,29 @@ static void empty(void)
 	teardown(&stage);
 }
 
+/* The cause of an empty heap is guessed only where the file says nothing of it. */
+static void empty_why(void)
+{
+	static const struct {
+		struct trace_end end;
+		const char *warning;
+	} ends[] = {
+		{{.cause = TRACE_END_EXIT}, "Probably the program's malloc is its own"},
+		{{.cause = TRACE_END_EXIT, .note = "A note."}, "No heap event was recorded.\""},
+		{{.cause = TRACE_END_EXIT, .paused_births = 5}, "were allocated in pauses"},
+		{{.cause = TRACE_END_STOPPED}, "recorded before the recording ended"},
+		{{.cause = TRACE_END_DETACHED}, "recorded before the recording ended"},
+	};
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		struct stage stage;
+		setup(&stage);
+		write_trace(&stage, &ends[i].end, 0);
+		CHECK_EQ_I64(REPORT(&stage, "--json", stage.path), 0);
+		has(&stage, ends[i].warning);
+		teardown(&stage);
+	}
+}
+
 static void refused(void)
 {
 	struct stage stage;
@@ -477,6 +500,7 @@ static const struct tap_case cases[] = {
 	{.name = "the report says how the recording ended", .run = endings},
 	{.name = "a trace cut off anywhere is shown or refused", .run = unfinished, .seconds = 120},
 	{.name = "an empty heap is not shown as a success", .run = empty},
+	{.name = "why a heap is empty is not made up", .run = empty_why},
 	{.name = "what is no trace is refused with a sentence", .run = refused},
 	{.name = "a wrong command line is said", .run = usage},
 	{.name = "a closed pipe or a full disk is no crash", .run = closed_streams},

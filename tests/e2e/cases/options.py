@@ -4,6 +4,7 @@ import json
 import re
 
 from harness import case
+from watch import Watch
 
 
 @case("options/end_lines", "the end of a run does not say where the trace is and what to type")
@@ -78,8 +79,61 @@ def delay(t):
     recorded = t.record(["simple", "3"], options=["--delay", "30"])
     t.equal("exit status", recorded.status, 3)
     t.equal("output", recorded.out, "simple was here\n")
-    if t.trace.exists():
-        t.equal("allocations", t.report()["allocations"], 0)
+    t.need(t.trace.exists(), "there is no trace")
+    report = t.report()
+    t.equal("allocations", report["allocations"], 0)
+    t.expect("delay" in report["note"], f"the note: {report['note']!r}")
+    guesses_nothing(t, recorded.err)
+
+
+def guesses_nothing(t, errors):
+    """Why the heap is empty is known: neither the end line nor the report makes up a cause."""
+    t.expect("no allocation was recorded" in errors, f"not said: {errors!r}")
+    t.expect("made none through malloc and its kin\n" not in errors, f"not true: {errors!r}")
+    warning = t.report()["warning"]
+    t.expect(warning.startswith("No heap event was recorded") and "Probably" not in warning,
+             f"the warning: {warning!r}")
+
+
+@case("options/time_limit_early", "a recording that ended before the first malloc blames the program")
+def time_limit_early(t):
+    command = [t.tidemark, "run", "-o", t.trace, "--time-limit", "0.1", "--", t.target("nothing"),
+               "wait"]
+
+    def stopped():
+        result = t.tool("report", t.trace, "--json")
+        return result.status == 0 and json.loads(result.out)["end"] == "stopped"
+    with Watch(t.start(command), t.seconds) as watch:
+        watch.poll(stopped, "the end of the recording")
+        watch.send(b"x")
+        t.equal("exit status", watch.ended(), 0)
+        errors = watch.process.stderr.read().decode()
+    t.expect("before the recording ended" in errors, f"not said: {errors!r}")
+    guesses_nothing(t, errors)
+
+
+@case("options/silent_image", "a last image without a malloc hides the images before it")
+def silent_image(t):
+    recorded = t.record(["/bin/sh", "-c", f"exec {t.target('nothing')}"])
+    t.equal("exit status", recorded.status, 0)
+    t.expect(t.report(None, "--image", "0")["allocations"] > 0, "the shell allocates nothing")
+    t.equal("allocations of the last", t.report()["allocations"], 0)
+    t.expect("error" not in recorded.err and "--image 0" in recorded.err, f"{recorded.err!r}")
+
+
+@case("options/recorder_memory", "a recorder without memory says that the program is to blame")
+def recorder_memory(t):
+    """Whatever it is that does not fit below the limit, it is not called a quiet program."""
+    for limit_kb in (80_000, 100_000, 120_000):
+        t.trace.unlink(missing_ok=True)
+        script = 'ulimit -v $0 && exec "$@"'
+        recorded = t.bare(["/bin/sh", "-c", script, str(limit_kb), t.tidemark, "run", "-o", t.trace,
+                           "--", t.target("simple"), "3"])
+        t.expect("made none" not in recorded.err, f"{limit_kb} kB: {recorded.err!r}")
+        if t.trace.exists() and "no allocation was recorded\n" in recorded.err:
+            t.expect("memory" in t.report()["note"], f"the note: {t.report()['note']!r}")
+            t.expect(t.report()["lost_events"] > 0, "nothing is called lost")
+            guesses_nothing(t, recorded.err)
 
 
 @case("options/short_form", "tidemark PROGRAM does not work as heaptrack PROGRAM does")
