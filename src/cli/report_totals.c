@@ -384,12 +384,11 @@ static void put_not_stored(const struct report *report, struct out *out)
 			 units_grouped(end->culled_events).text);
 		put_warning(out, line);
 	}
-	uint64_t others = end->folded_events + end->culled_events;
-	if (end->events_not_stored > others) {
+	if (trace_end_no_room(end)) {
 		snprintf(line, sizeof line,
 			 "%s events are in the figures but not stored one by one: the file "
 			 "reached its limit or the disk was full.",
-			 units_grouped(end->events_not_stored - others).text);
+			 units_grouped(trace_end_no_room(end)).text);
 		put_warning(out, line);
 	}
 }

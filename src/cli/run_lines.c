@@ -157,10 +157,10 @@ static void put_warnings(struct text *text, const struct collector_trace *trace)
 			   "tidemark: note: %s events of short-lived blocks are in the figures "
 			   "only (--cull)\n",
 			   units_grouped(end->culled_events).text);
-	if (end->events_not_stored)
+	if (trace_end_no_room(end))
 		text_print(text,
 			   "tidemark: note: %s events are counted in the figures but not stored\n",
-			   units_grouped(end->events_not_stored).text);
+			   units_grouped(trace_end_no_room(end)).text);
 	if (trace->bad_events)
 		text_print(text,
 			   "tidemark: warning: %s records made no sense: the program may have "

@@ -318,8 +318,10 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 	const struct cursor_counters *before = &section->counted;
 	struct section_result *result = &section->result;
 	/* Whether the disk took all is known when all is written; only the last image can wait. */
-	if (!section->heir && !section->how.more_follows)
+	if (!section->heir && !section->how.more_follows) {
+		trace_writer_seal(writer);
 		trace_writer_flush(writer);
+	}
 	model_totals(section->feed.model, &result->totals);
 	uint64_t children = section->extra.forks;
 	uint64_t recorded = section->how.children_recorded;
@@ -538,8 +540,7 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	else
 		end_image(section, writer);
 	trace_writer_end(writer, &section->result.end);
-	if (section->feed.cull)
-		section->result.end.culled_events = cull_count(section->feed.cull);
+	section->result.end = *trace_writer_ended(writer);
 	section->watch = watch_stop(section->watch);
 	if (section->feed.error && err)
 		*err = section->feed.why;

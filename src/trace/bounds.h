@@ -48,6 +48,8 @@ bool trace_writer_disk_low(const struct trace_writer *w);
 bool trace_writer_disk_hung(const struct trace_writer *w);
 /* Events wait for a slice before they can be folded, and room is short. Thread-safe. */
 bool trace_writer_wants_slice(const struct trace_writer *w);
+/* What waits to be more is given now: trace_writer_flush() then includes it. */
+void trace_writer_seal(struct trace_writer *w);
 /* Waits until all that was given is in the file, or the disk takes nothing for seconds. */
 void trace_writer_flush(struct trace_writer *w);
 /*

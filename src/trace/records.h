@@ -336,3 +336,10 @@ struct trace_end {
 	 * that it carries. NULL none. */
 	const char *facts, *suppressions;
 };
+
+/* Events for which there was no room: not those that were folded or culled. */
+static inline uint64_t trace_end_no_room(const struct trace_end *end)
+{
+	uint64_t others = end->folded_events + end->culled_events;
+	return end->events_not_stored > others ? end->events_not_stored - others : 0;
+}

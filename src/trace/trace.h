@@ -80,7 +80,9 @@ void trace_writer_shrink(struct trace_writer *w);
 void trace_writer_hurry(struct trace_writer *w, bool hurried);
 /* Ends the section. What the caller did not count as not stored, or culled, is filled in. */
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end);
-/* Bytes in the file so far; events not stored because of max_bytes or a full disk. Thread-safe. */
+/* That end as the file has it. Borrowed, until the next. */
+const struct trace_end *trace_writer_ended(const struct trace_writer *w);
+/* Bytes in the file so far (thread-safe); events of the section that there was no room for. */
 uint64_t trace_writer_bytes(const struct trace_writer *w);
 uint64_t trace_writer_unstored(const struct trace_writer *w);
 /* Waits for the writing thread, writes the index, closes. The sticky error. Accepts NULL. */

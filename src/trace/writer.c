@@ -221,6 +221,7 @@ int trace_writer_begin(struct trace_writer *w, const struct trace_meta *meta)
 		return w->error = -ENOMEM;
 	forget_sums(w);
 	w->slice_end = w->culled = 0;
+	w->unstored_before = sink_unstored(w->sink);
 	w->open = true;
 	w->journal_stale = true;
 	struct sink_batch *batch = sink_batch_new(w->sink);
@@ -497,6 +498,12 @@ void trace_writer_hurry(struct trace_writer *w, bool hurried)
 	sink_hurry(w->sink, hurried);
 }
 
+void trace_writer_seal(struct trace_writer *w)
+{
+	if (writer_check_open(w) == 0)
+		sink_put(w->sink, seal_all(w));
+}
+
 void trace_writer_flush(struct trace_writer *w)
 {
 	sink_drain(w->sink);
@@ -504,24 +511,25 @@ void trace_writer_flush(struct trace_writer *w)
 
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 {
+	w->ended = *end;
 	if (!w->open)
 		return writer_check_open(w);
 	sink_put(w->sink, seal_all(w));
 	w->open = false;
 	/* Only when all is written it is known how much is not. */
 	sink_drain(w->sink);
-	struct trace_end counted = *end;
-	if (counted.events_not_stored < sink_unstored(w->sink))
-		counted.events_not_stored = sink_unstored(w->sink);
+	struct trace_end *counted = &w->ended;
+	if (counted->events_not_stored < trace_writer_unstored(w))
+		counted->events_not_stored = trace_writer_unstored(w);
 	uint64_t folded = sink_folded(w->sink), since_ns = sink_since_ns(w->sink);
 	if (folded) {
-		counted.folded_events = folded;
-		counted.events_not_stored += folded;
-		counted.exact_since_ns = since_ns < end->duration_ns ? since_ns : end->duration_ns;
+		counted->folded_events = folded;
+		counted->events_not_stored += folded;
+		counted->exact_since_ns = since_ns < end->duration_ns ? since_ns : end->duration_ns;
 	}
-	if (w->culled && !counted.culled_events) {
-		counted.culled_events = w->culled;
-		counted.events_not_stored += w->culled;
+	if (w->culled && !counted->culled_events) {
+		counted->culled_events = w->culled;
+		counted->events_not_stored += w->culled;
 	}
 	struct sink_batch *batch = sink_batch_new(w->sink);
 	if (!batch)
@@ -529,8 +537,13 @@ int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 	add_sums(w, batch);
 	struct sink_part *part = sink_batch_add(batch, FORMAT_END, w->section++);
 	part->header.end_ns = end->duration_ns;
-	rows_put_end(&part->raw, &counted);
+	rows_put_end(&part->raw, counted);
 	return put_payload(w, batch, part);
+}
+
+const struct trace_end *trace_writer_ended(const struct trace_writer *w)
+{
+	return &w->ended;
 }
 
 uint64_t trace_writer_bytes(const struct trace_writer *w)
@@ -561,7 +574,7 @@ uint64_t trace_writer_folded(const struct trace_writer *w)
 
 uint64_t trace_writer_unstored(const struct trace_writer *w)
 {
-	return sink_unstored(w->sink);
+	return sink_unstored(w->sink) - w->unstored_before;
 }
 
 int trace_writer_close(struct trace_writer *w, struct tm_error *err)

@@ -29,6 +29,8 @@ struct trace_writer {
 	struct bytes curve;             /* facts of the slices since the last sums */
 	uint64_t slice_end;             /* events up to the end of the last slice */
 	uint64_t culled;                /* events of the section, as the last slice says */
+	uint64_t unstored_before;       /* events of the sections before */
+	struct trace_end ended;         /* the last end, as it was written */
 	uint32_t sums_slices;           /* that the last sums had */
 	uint64_t sums_rows;             /* of slices since the last sums */
 	bool sums_off;                  /* no memory for them: readers do without */

@@ -138,6 +138,40 @@ static void limit_stops_events_only(void)
 	tm_free(events);
 }
 
+/* Each section counts its own, and the writer tells what the file got. */
+static void unstored_by_section(void)
+{
+	static struct fixture f;
+	char path[256];
+	enum { TOTAL = 100000, LIMIT = 20000 };
+	fixture_init(&f, 40);
+	struct trace_event *events = section_make_events(&f, TOTAL);
+	struct trace_writer *w = section_open_writer(
+		"sections", path, (struct trace_writer_options){.max_bytes = LIMIT});
+	struct trace_end end = fixture_end();
+	end.events_not_stored = end.folded_events = end.culled_events = 0;
+	uint64_t told[2];
+	for (int i = 0; i < 2; i++) {
+		section_write(w, events, TOTAL, false);
+		CHECK_EQ_I64(trace_writer_end(w, &end), 0);
+		told[i] = trace_writer_ended(w)->events_not_stored;
+		CHECK_EQ_U64(told[i], trace_writer_unstored(w));
+	}
+	CHECK(told[0] > 0 && told[0] <= TOTAL);
+	CHECK_EQ_U64(told[1], TOTAL); /* the file was full before */
+	CHECK_EQ_I64(trace_writer_close(w, NULL), 0);
+	struct trace_reader *r = section_open_reader(path);
+	for (size_t i = 0; i < 2; i++) {
+		const struct trace_end *read;
+		REQUIRE(trace_reader_select(r, i, NULL) == 0);
+		REQUIRE(trace_reader_end(r, &read, NULL) == 0);
+		CHECK_EQ_U64(read->events_not_stored, told[i]);
+	}
+	trace_reader_close(r);
+	unlink(path);
+	tm_free(events);
+}
+
 static void misuse_is_an_error(void)
 {
 	char path[256];
@@ -174,6 +208,7 @@ static void unannounced_threads_are_added(void)
 static const struct tap_case cases[] = {
 	{.name = "everything written is read back", .run = everything_comes_back},
 	{.name = "what is packed in haste is read back", .run = haste_loses_nothing},
+	{.name = "each section counts what it has not stored", .run = unstored_by_section},
 	{.name = "images of an exec chain stay apart", .run = sections_stay_apart},
 	{.name = "opening a large trace reads little of it", .run = opening_reads_little},
 	{.name = "a file size limit ends the events, not the rest", .run = limit_stops_events_only},
