@@ -39,8 +39,13 @@ static void stream_began(void *ctx, struct cursor *cursor)
 			return;
 		}
 	}
-	/* What was inherited stands under the first thread: the one that came out of the fork. */
-	if (section->inherited && cursor->tid == section->feed.threads[0].tid) {
+	/*
+	 * What was inherited stands under the first thread: the one that came out of the fork. And
+	 * when a program makes threads that share a thread pointer, its first one begins anew.
+	 */
+	const struct trace_thread *first = section->feed.threads;
+	if (section->feed.thread_count && cursor->tid == first->tid &&
+	    (section->inherited || first->end_ns == UINT64_MAX)) {
 		cursor->thread_id = 0;
 		return;
 	}

@@ -18,8 +18,12 @@ def cross(t):
 add("threads/race", "false leaks where one thread's realloc frees what another gets at once",
     ["threads", "race"], env={"MALLOC_ARENA_MAX": "1"})
 add("threads/undone", "false leaks where a block whose realloc failed changes hands", ["undone"])
-add("threads/clone", "programs that make threads by raw clone() crash or are counted wrongly",
-    ["threads", "clone"])
+
+
+@case("threads/clone", "programs that make threads by raw clone() crash or are counted wrongly")
+def cloned(t):
+    report, _ = t.compare(["threads", "clone"])
+    t.equal("threads", report["threads"], 11)
 
 
 add("threads/tiny", "a thread with a small stack that is almost used up crashes",
