@@ -385,6 +385,15 @@ EXPORT int pthread_create(uintptr_t *thread, const void *attributes, void *(*sta
 	return real.pthread_create(thread, attributes, start, argument);
 }
 
+static void tell_name(struct lane *lane, const struct call_site *site, const char name[16])
+{
+	if (lane) {
+		uint64_t words[2];
+		memcpy(words, name, sizeof words);
+		process_emit(lane, site, WIRE_EV_THREAD_NAME, words[0], words[1]);
+	}
+}
+
 EXPORT int pthread_setname_np(uintptr_t thread, const char *name)
 {
 	RESOLVE(pthread_setname_np);
@@ -392,14 +401,30 @@ EXPORT int pthread_setname_np(uintptr_t thread, const char *name)
 	if (result || PASSING() || thread != thread_pointer())
 		return result;
 	struct call_site site = CALL_SITE();
-	struct lane *lane = hook_begin(&site);
-	if (lane) {
-		char text[16] = {0};
-		uint64_t words[2];
-		memcpy(text, name, strlen(name)); /* at most 15: it succeeded */
-		memcpy(words, text, sizeof words);
-		process_emit(lane, &site, WIRE_EV_THREAD_NAME, words[0], words[1]);
-	}
+	char text[16] = {0};
+	memcpy(text, name, strlen(name)); /* at most 15: it succeeded */
+	tell_name(hook_begin(&site), &site, text);
+	return result;
+}
+
+/*
+ * prctl(PR_SET_NAME). What the kernel took is asked of it: the program's text may be gone. A child
+ * by vfork has our memory, and names itself alone.
+ */
+__attribute__((used)) static int name_by_prctl(int option, unsigned long name, unsigned long c,
+					       unsigned long d, unsigned long e)
+{
+	if (unlikely(!real_prctl))
+		real_resolve();
+	int (*prctl_call)(int, unsigned long, unsigned long, unsigned long, unsigned long) =
+		real_prctl;
+	int result = prctl_call(option, name, c, d, e);
+	if (result || PASSING() || !agent_may_call())
+		return result;
+	struct call_site site = CALL_SITE();
+	char text[16] = {0};
+	if (!sys_failed(sys_prctl(PR_GET_NAME, (unsigned long)text, 0, 0)))
+		tell_name(process_lane(&site), &site, text);
 	return result;
 }
 
@@ -437,6 +462,7 @@ EXPORT const char *__asan_default_options(void)
  *            kernel is asked who is calling
  *   prctl, syscall   a seccomp filter is being installed: no system calls from now on;
  *            or reading the time-stamp counter is being forbidden
+ * Only a thread that names itself by prctl gets a wrapper.
  */
 __attribute__((used)) static void pass_resolve(void)
 {
@@ -500,8 +526,10 @@ PASS_THROUGH(clone, "	mov %edx, %r11d\n"
 		    "	and $0x84100, %r11d\n"
 		    "	cmp $0x100, %r11d\n"
 		    "	jne 1f\n" KEEPING_ARGUMENTS("saw_shared_thread"));
-/* PR_SET_SECCOMP 22, PR_SET_TSC 26. */
-PASS_THROUGH(prctl, "	cmp $22, %edi\n"
+/* PR_SET_NAME 15, PR_SET_SECCOMP 22, PR_SET_TSC 26. */
+PASS_THROUGH(prctl, "	cmp $15, %edi\n"
+		    "	je name_by_prctl\n"
+		    "	cmp $22, %edi\n"
 		    "	je 3f\n"
 		    "	cmp $26, %edi\n"
 		    "	jne 1f\n"

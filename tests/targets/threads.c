@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 LEDGER_SITE(cross_malloc);
@@ -26,6 +27,7 @@ LEDGER_SITE(race_realloc);
 LEDGER_SITE(churn_malloc);
 LEDGER_SITE(clone_malloc);
 LEDGER_SITE(tiny_malloc);
+LEDGER_SITE(named_malloc);
 LEDGER_SITE(deep_malloc);
 
 /* The head of each block says who made it, so that any thread can end it. */
@@ -255,6 +257,33 @@ static void *silent_thread(void *number)
 	return number;
 }
 
+/* No clock and no recorder's look comes between: it has its name for this one call. */
+SITE void named_malloc(size_t n)
+{
+	void *block = ledger_alloc(&named_malloc_site, malloc(n), n);
+	ledger_free(&named_malloc_site, block, n);
+	free(block);
+}
+
+static void *named_thread(void *number)
+{
+	char name[] = "named 0";
+	name[6] = (char)('0' + (uintptr_t)number);
+	check(!prctl(PR_SET_NAME, name, 0, 0, 0), "no name");
+	memset(name, '?', sizeof name - 1);
+	named_malloc(10);
+	return number;
+}
+
+static void mode_named(void)
+{
+	for (uintptr_t i = 0; i < 5; i++) {
+		pthread_t thread;
+		check(!pthread_create(&thread, NULL, named_thread, (void *)i), "no thread");
+		pthread_join(thread, NULL);
+	}
+}
+
 static void mode_silent(void)
 {
 	enum { SILENT = 20 };
@@ -345,6 +374,8 @@ int main(int argc, char **argv)
 		mode_clone();
 	else if (!strcmp(mode, "deep"))
 		mode_deep();
+	else if (!strcmp(mode, "named"))
+		mode_named();
 	else if (!strcmp(mode, "silent"))
 		mode_silent();
 	else if (!strcmp(mode, "tiny"))

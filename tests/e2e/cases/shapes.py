@@ -26,6 +26,14 @@ def cloned(t):
     t.equal("threads", report["threads"], 11)
 
 
+@case("threads/named", "a short thread that names itself by prctl has the program's name")
+def named(t):
+    t.compare(["threads", "named"])
+    rows = t.report(None, "--section", "threads")["thread_list"]
+    names = sorted(row["name"] for row in rows if row["temporary_allocations"])
+    t.equal("names", names, [f"named {i}" for i in range(5)])
+
+
 add("threads/tiny", "a thread with a small stack that is almost used up crashes",
     ["threads", "tiny", "4096"])
 
