@@ -10,7 +10,8 @@
  *
  *   entry_*.c   exported functions: test the state, tail-jump or hook
  *   hook.h      what every hook does around the real call
- *   lane.c      per-thread state, found by the thread pointer; nesting, signals
+ *   lane.c      per-thread state; nesting, signals
+ *   lane_table.c  whose it is: found by the thread pointer, taken over
  *   unwind.c    the stack as a node id: remember, verify, step
  *   own_stack.c which memory is the thread's own stack, and stays
  *   rows.c      pc -> how to step, cached
@@ -57,7 +58,7 @@ enum agent_clock {
 };
 
 enum {
-	AGENT_SLOTS = 16384, /* thread table; a power of two */
+	AGENT_SLOTS = 2 * WIRE_STREAM_COUNT, /* thread table; a power of two */
 	AGENT_PAGE = 4096,
 	AGENT_JIT_REGIONS = 64,
 	AGENT_MAPS = 256,   /* private maps that are listed */
@@ -75,8 +76,8 @@ struct agent_start {
 };
 
 struct agent_slot {
-	_Atomic uintptr_t key;       /* thread pointer; 0 free */
-	_Atomic(struct lane *) lane; /* set after key */
+	_Atomic uintptr_t key;       /* thread pointer; 0 free, or LANE_SPENT_KEY */
+	_Atomic(struct lane *) lane; /* set after key, and cleared before it */
 };
 
 /* Sampling (sample.h): bytes until the next block of a thread that is recorded. */
@@ -110,6 +111,8 @@ struct agent_table {
  */
 struct agent {
 	_Atomic uint32_t state; /* atomic: enum agent_state */
+	uint32_t tid_offset;    /* set once in init: where the thread's id is behind the thread
+				   pointer; 0 unknown */
 	/*
 	 * All that malloc and free need while sampling is in one line: the thread pointer of the
 	 * first thread (set after its lane), whose count lies beside it in a line of its own, and
@@ -126,13 +129,17 @@ struct agent {
 	struct wire_map map __attribute__((aligned(64))); /* set once in init */
 	struct wire_page *page;              /* set in init, before state DORMANT; NULL: none */
 	_Atomic uint32_t has_first;          /* atomic: somebody has set `first`, or will */
+	_Atomic(struct lane *) lanes;        /* atomic: all that were made, newest first */
+	_Atomic(struct lane *) hand;         /* atomic: which of them is looked at next; NULL: the
+						newest */
+	_Atomic(struct lane *) spare;        /* atomic: one that may be free */
+	_Atomic uint32_t drought;            /* atomic: so many calls of threads without a lane are
+						refused unseen, since there was no room for one */
 	_Atomic uint32_t init_lock;          /* atomic: 1 while somebody initialises */
 	_Atomic(struct agent_table *) index; /* atomic: path hash -> node */
 	_Atomic(struct agent_table *) rows;  /* atomic: pc -> rule */
 	_Atomic uint32_t grow_lock;          /* atomic: 1 while somebody grows index or rows */
 	_Atomic uint32_t generation; /* atomic: rises when code may have changed at an address */
-	uint32_t tid_offset;         /* set once in init: where the thread's id is behind the thread
-					pointer; 0 unknown */
 	uint32_t node_cap_id;  /* set once in init: the node that stands for a full node array */
 	uint32_t no_stack_id;  /* set once in init */
 	uint32_t own_instance; /* set once in init: the agent's own module instance */

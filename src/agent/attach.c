@@ -142,12 +142,10 @@ static bool is_lane_busy(const struct lane *lane)
 /* Is a thread in the middle of writing an event of the session before? */
 static bool is_busy(void)
 {
-	for (uint32_t i = 0; agent.slots && i < AGENT_SLOTS; i++) {
-		struct lane *lane =
-			atomic_load_explicit(&agent.slots[i].lane, memory_order_acquire);
-		if (is_lane_busy(lane) || (lane && is_lane_busy(lane->signal_lane)))
+	const struct lane *lane = atomic_load_explicit(&agent.lanes, memory_order_acquire);
+	for (; lane; lane = lane->next)
+		if (is_lane_busy(lane) || is_lane_busy(lane->signal_lane))
 			return true;
-	}
 	return false;
 }
 

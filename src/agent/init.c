@@ -98,7 +98,7 @@ static void *map_for_modules(void *ctx, size_t bytes)
 static void on_module(void *ctx, const struct module *module, bool mapped)
 {
 	(void)ctx;
-	struct lane *lane = lane_find(thread_pointer());
+	struct lane *lane = lane_of_caller();
 	if (lane && !lane->rescanning)
 		lane = lane->signal_lane;
 	if (mapped && (module->flags & MODULE_AGENT))
@@ -148,7 +148,7 @@ static bool make_tables(void)
 /* What is known from a session before is new to this one's collector. */
 static void first_scan(bool again)
 {
-	struct lane *lane = lane_adopt(NULL, thread_pointer());
+	struct lane *lane = lane_adopt(thread_pointer());
 	if (!lane)
 		return;
 	lane->agent_sp = (uintptr_t)__builtin_frame_address(0);

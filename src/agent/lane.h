@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "agent/agent.h"
+#include "agent/lane_table.h"
 
 enum {
 	LANE_LABELLED_NODES = 512, /* a power of two */
@@ -139,6 +139,10 @@ struct lane {
 	uint64_t random;          /* of sampling: state of the generator; 0: not yet seeded */
 	struct lane *signal_lane; /* lane 1, made when first needed */
 	struct lane *first;       /* of lane 1: lane 0 of the same thread */
+	/* Of lane 0, for lane_table.c. */
+	struct lane *next;      /* of all; set once */
+	_Atomic uint32_t owner; /* whose it is; survives the session */
+	uint32_t slot;          /* which is its place in the table; that of the owner */
 };
 
 /*
@@ -146,14 +150,6 @@ struct lane {
  * (nested in a recorded call, no memory, switched off).
  */
 struct lane *lane_enter_slow(struct lane *lane, const struct call_site *site);
-/*
- * A new session: every lane belongs to nobody, until its thread comes again. A
- * thread that is still inside a call of the session before finds no room to
- * emit (emit_refill()).
- */
-void lanes_renew(void);
-/* No lane for this thread yet, or its thread pointer has a new owner. */
-struct lane *lane_adopt(struct lane *lane, uintptr_t thread);
 
 /*
  * After program code may have run (a handler, a destructor): are we in a child that it forked?
@@ -162,27 +158,6 @@ struct lane *lane_adopt(struct lane *lane, uintptr_t thread);
 static inline bool lane_is_wiped(const struct lane *lane)
 {
 	return unlikely(!lane->stream);
-}
-
-static inline uint32_t slot_of(uintptr_t thread)
-{
-	_Static_assert(AGENT_SLOTS == 1 << 14, "the shift");
-	return (uint32_t)(thread * 0x9e3779b97f4a7c15ull >> (64 - 14));
-}
-
-/* Borrowed; NULL if this thread has none. */
-static inline struct lane *lane_find(uintptr_t thread)
-{
-	uint32_t slot = slot_of(thread);
-	for (;;) {
-		struct agent_slot *one = &agent.slots[slot];
-		uintptr_t key = atomic_load_explicit(&one->key, memory_order_acquire);
-		if (likely(key == thread))
-			return atomic_load_explicit(&one->lane, memory_order_relaxed);
-		if (!key)
-			return NULL;
-		slot = (slot + 1) & (AGENT_SLOTS - 1);
-	}
 }
 
 static inline uint32_t thread_id_now(uintptr_t thread)
@@ -199,7 +174,7 @@ static AGENT_INLINE struct lane *lane_enter(const struct call_site *site)
 				    : lane_find(thread);
 	if (unlikely(!lane || lane->tid != thread_id_now(thread) ||
 		     atomic_load_explicit(&agent.shared_tls, memory_order_relaxed))) {
-		lane = lane_adopt(lane, thread);
+		lane = lane_adopt(thread);
 		if (!lane)
 			return NULL;
 	}

@@ -111,7 +111,7 @@ static void tell(const char *name, const char *why)
 {
 	char text[UNHOOKED_WORDS * 8] = "Not hooked: ";
 	uint64_t words[UNHOOKED_WORDS];
-	struct lane *lane = lane_find(thread_pointer());
+	struct lane *lane = lane_of_caller();
 	const char *const parts[] = {name, " (", why, ")"};
 	size_t at = strlen(text);
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)

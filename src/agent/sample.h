@@ -82,8 +82,8 @@ static inline bool sample_is_current(const struct agent_count *count)
 /*
  * The lane of a thread that may take the short way, or NULL: then what is to be
  * done is for lane_enter() to find out. Where the agent's state is SAMPLED threads
- * have thread pointers of their own. One that has that of a thread before goes on
- * with its count, which is as good as any.
+ * have thread pointers of their own; one that has that of a thread before takes the
+ * lane over first, since it may be given away before.
  */
 static inline struct lane *sample_lane(void)
 {
@@ -92,7 +92,8 @@ static inline struct lane *sample_lane(void)
 	if (unlikely(atomic_load_explicit(&slot->key, memory_order_acquire) != thread))
 		return NULL;
 	struct lane *lane = atomic_load_explicit(&slot->lane, memory_order_relaxed);
-	if (unlikely(!lane || (lane->agent_sp | lane->real_sp) || !sample_is_current(lane->count)))
+	if (unlikely(!lane || lane->tid != thread_id_now(thread) ||
+		     (lane->agent_sp | lane->real_sp) || !sample_is_current(lane->count)))
 		return NULL;
 	return lane;
 }

@@ -274,7 +274,7 @@ static void leave_chain(struct cursors *cursors, struct cursor *cursor)
 /*
  * The thread is gone and its slot is needed. The state is the lock against an
  * agent that takes the stream over for a new thread with the same thread
- * pointer (lane.c: take_over). False: it did.
+ * pointer, or another (lane_table.c). False: it did.
  */
 static bool give_up_slot(struct cursors *cursors, struct cursor *cursor)
 {

@@ -6,6 +6,8 @@
  *            that an address freed inside realloc is at once another thread's
  *   churn    100,000 threads that live for three blocks (a second argument
  *            changes the number)
+ *   spread   20,000 such threads, each with another thread pointer; a second
+ *            argument changes the number, a third how many pointers there are
  *   deep     200 threads, each once 900 frames deep and shallow ever after
  *   silent   20 threads that never allocate, with names
  *   tiny     threads with the smallest stack there is, almost used up
@@ -174,6 +176,31 @@ static void mode_churn(uintptr_t count)
 	}
 	for (uintptr_t i = 0; i < CHURN_AT_ONCE && i < count; i++)
 		pthread_join(threads[i], NULL);
+}
+
+/* The C library puts its data of a thread at the end of the stack that it is given. */
+static void mode_spread(uintptr_t count, uintptr_t pointers)
+{
+	enum { STACK = 1 << 16 };
+	pthread_t threads[CHURN_AT_ONCE];
+	char *stacks = mmap(NULL, pointers * STACK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	check(stacks != MAP_FAILED, "no stacks");
+	for (uintptr_t i = 0; i < count + CHURN_AT_ONCE; i++) {
+		uintptr_t one = i % CHURN_AT_ONCE;
+		if (i >= CHURN_AT_ONCE && i - CHURN_AT_ONCE < count) {
+			pthread_join(threads[one], NULL);
+			madvise(stacks + (i - CHURN_AT_ONCE) % pointers * STACK, STACK,
+				MADV_DONTNEED);
+		}
+		if (i >= count)
+			continue;
+		pthread_attr_t attributes;
+		pthread_attr_init(&attributes);
+		pthread_attr_setstack(&attributes, stacks + i % pointers * STACK, STACK);
+		check(!pthread_create(&threads[one], &attributes, churn_thread, (void *)i),
+		      "no thread");
+	}
 }
 
 SITE void *clone_malloc(size_t n)
@@ -370,6 +397,9 @@ int main(int argc, char **argv)
 		many(race_thread, RACE_THREADS);
 	else if (!strcmp(mode, "churn"))
 		mode_churn(argc > 2 ? (uintptr_t)atol(argv[2]) : 100000);
+	else if (!strcmp(mode, "spread"))
+		mode_spread(argc > 2 ? (uintptr_t)atol(argv[2]) : 20000,
+			    argc > 3 ? (uintptr_t)atol(argv[3]) : 20000);
 	else if (!strcmp(mode, "clone"))
 		mode_clone();
 	else if (!strcmp(mode, "deep"))

@@ -71,6 +71,22 @@ def churn(t):
     t.equal("threads", report["threads"], count + 1)
 
 
+def add_spread(name, loses, count, pointers):
+    @case(f"threads/{name}", loses, 120)
+    def spread(t):
+        report, _ = t.compare(["threads", "spread", str(count), str(pointers)])
+        t.equal("threads", report["threads"], count + 1)
+        # Eight live at a time, and of those that have just ended some are not known to have.
+        t.expect(report["agent_bytes"] < 12 << 20,
+                 f"{report['agent_bytes']} bytes for 9 threads at a time")
+
+
+add_spread("spread", "a program hangs, or its memory grows, after many threads with stacks of "
+           "their own", 20000, 20000)
+add_spread("spread_again", "threads get mixed up when the stack of one that ended is used again",
+           20000, 64)
+
+
 for mode, loses in {
     "raise": "allocations in signal handlers are lost",
     "alt": "allocations in handlers on an alternate stack are lost or crash",
