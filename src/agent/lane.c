@@ -88,12 +88,10 @@ static struct lane *enter_signal_lane(struct lane *lane, const struct call_site 
 	struct lane *second = lane->signal_lane;
 	if (second)
 		second->first = lane;
-	if (!second) {
+	if (!second || (second->tid != lane->tid && !lane_take_over(second, lane->tid))) {
 		atomic_fetch_add_explicit(&lane->stream->lost, 1, memory_order_relaxed);
 		return NULL;
 	}
-	if (second->tid != lane->tid && !lane_take_over(second, lane->tid))
-		return NULL;
 	if (second->agent_sp) {
 		if (unwind_seek(second, site, second->agent_sp) == SEEK_SIGNAL) {
 			atomic_fetch_add_explicit(&lane->stream->lost, 1, memory_order_relaxed);

@@ -98,9 +98,13 @@ static void begin_drought(void)
 
 static bool open_stream(struct lane *lane, uint32_t tid)
 {
-	uint32_t index = claim_stream();
-	if (index == UINT32_MAX)
+	if (is_drought())
 		return false;
+	uint32_t index = claim_stream();
+	if (index == UINT32_MAX) {
+		begin_drought();
+		return false;
+	}
 	struct wire_stream *stream = &agent.map.streams[index];
 	atomic_store(&stream->tid, tid);
 	atomic_store(&stream->first_tid, tid);
@@ -379,7 +383,7 @@ static struct lane *claim_own(uintptr_t thread, uint32_t tid)
 		if (owner == (uint32_t)LANE_MOVING || atomic_load(&one->lane) != lane ||
 		    atomic_load(&one->key) != thread)
 			continue;
-		if (lane->tid == tid ||
+		if (lane->tid == tid || owner == tid ||
 		    atomic_compare_exchange_strong(&lane->owner, &owner, owner_of(tid)))
 			return lane;
 	}
@@ -399,7 +403,7 @@ struct lane *lane_adopt(uintptr_t thread)
 		return lane;
 	modules_break_lock(agent.modules, lane->tid);
 	agent_break_locks();
-	return lane_take_over(lane, tid) ? lane : NULL;
+	return lane_take_over(lane, tid) ? lane : refuse();
 }
 
 struct lane *lane_of_caller(void)

@@ -21,7 +21,7 @@ enum { STACK = 64 << 10, AT_ONCE = 8, CHURN = 20000, STREAMS = 1024, FEW_STREAMS
 struct agent agent;
 struct agent_fixed agent_fixed;
 static _Atomic bool may_call = true;
-static _Atomic unsigned lanes_made;
+static _Atomic unsigned lanes_made, looks;
 static struct wire_control control;
 static struct wire_stream streams[STREAMS];
 
@@ -41,6 +41,7 @@ void arena_give(void *memory, size_t bytes)
 
 bool agent_may_call(void)
 {
+	atomic_fetch_add(&looks, 1);
 	return may_call;
 }
 
@@ -178,6 +179,50 @@ static void too_many(void)
 	CHECK_EQ_U64(atomic_load(&control.lost), AT_ONCE - with_lane + tries - 1);
 }
 
+static void *call_often(void *argument)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		if (lane_adopt(thread_pointer()))
+			return NULL;
+	return argument;
+}
+
+/* The thread that cannot have a stream neither looks through all of them nor asks the kernel. */
+static void refused_cheaply(void)
+{
+	begin(1);
+	pthread_join(start(call_often, streams, NULL), NULL);
+	looks = 0;
+	void *result = NULL;
+	pthread_join(start(call_often, streams, NULL), &result);
+	CHECK(result == streams);
+	CHECK_EQ_U64(atomic_load(&control.lost), 2000);
+	CHECK(looks < 100);
+	CHECK(lanes_made < 8);
+}
+
+/* Likewise one whose thread pointer has a lane, the stream of which has been given away. */
+static void refused_stream(void)
+{
+	struct lane *lane = NULL;
+	void *result = NULL;
+	begin(2);
+	pthread_barrier_init(&all_there, NULL, 1);
+	pthread_barrier_init(&go_home, NULL, 1);
+	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(stack != MAP_FAILED);
+	pthread_join(start(live, &lane, stack), NULL);
+	REQUIRE(lane);
+	atomic_store(&lane->stream->state, WIRE_STREAM_CLOSED);
+	pthread_join(start(call_often, streams, stack), &result);
+	CHECK(result == streams);
+	CHECK_EQ_U64(atomic_load(&control.lost), 1000);
+	CHECK(looks < 100);
+	atomic_store(&lane->stream->state, WIRE_STREAM_GONE);
+	pthread_join(start(call_often, streams, stack), &result);
+	CHECK(!result);
+}
+
 /* Where no call may be made only the collector knows who has ended. */
 static void without_calls(void)
 {
@@ -203,6 +248,8 @@ static const struct tap_case cases[] = {
 	 .run = new_pointers},
 	{.name = "a lane has one owner, when pointers come back, too", .run = pointers_again},
 	{.name = "threads that find no room are counted, until there is some", .run = too_many},
+	{.name = "each call of a thread without room costs little", .run = refused_cheaply},
+	{.name = "nor does one whose stream was given away", .run = refused_stream},
 	{.name = "without calls a lane is left alone until its stream is gone",
 	 .run = without_calls},
 };
