@@ -90,10 +90,11 @@ static void wake_collector(struct wire_control *control)
 		sys_futex(&control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* No system calls allowed: look again for a while, then lose the event. */
+/* No system calls allowed: look again for a while, then lose the event. At once if it is off. */
 static uint32_t take_spinning(void)
 {
-	for (int i = 0; i < SPINS_WITHOUT_CALLS; i++) {
+	const _Atomic uint32_t *state = &agent.map.control->state;
+	for (int i = 0; i < SPINS_WITHOUT_CALLS && atomic_load(state) != WIRE_OFF; i++) {
 		uint32_t chunk = wire_pool_take(&agent.map);
 		if (chunk)
 			return chunk;
@@ -144,12 +145,17 @@ static bool is_over(struct patience *p, const struct wire_control *control, uint
 	p->without_life = moves || alive != p->alive ? 0 : p->without_life + step;
 	p->progress = progress;
 	p->alive = alive;
-	if (p->without_life > WIRE_STUCK_NS && is_starved(control))
+	if (p->without_life > WIRE_STUCK_NS && (!agent_may_call() || is_starved(control)))
 		p->without_life = WIRE_STUCK_NS - LOOK_AGAIN_NS;
 	return p->without_life > WIRE_STUCK_NS || p->without_progress > WIRE_SLOW_NS;
 }
 
-/* Waits for a chunk; 0 when recording was switched off meanwhile. */
+/*
+ * Waits for a chunk; 0 when recording was switched off meanwhile. Another thread
+ * may install a filter for all: that is known before it is there, so each round
+ * asks, and after its sleep once more. A call before which we lose the processor
+ * for as long as the other takes may still come too late.
+ */
 AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 {
 	struct wire_control *control = agent.map.control;
@@ -159,13 +165,15 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 	const struct sys_timespec step_length = {0, WAIT_STEP_NS};
 	uint32_t chunk = WIRE_NONE;
 	count_waiter(lane, true);
-	while (atomic_load(&control->state) != WIRE_OFF) {
+	while (atomic_load(&control->state) != WIRE_OFF && agent_may_call()) {
 		uint32_t seq = atomic_load(&control->pool_seq);
 		chunk = wire_pool_take(&agent.map);
 		if (chunk)
 			break;
 		wake_collector(control);
 		sys_futex(&control->pool_seq, FUTEX_WAIT, seq, &step_length, NULL, 0);
+		if (!agent_may_call())
+			break;
 		uint64_t now = agent_steady_ns();
 		/* Longer: we were stopped, or got no processor, and with us perhaps the collector.
 		 */
@@ -177,9 +185,10 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 			agent_switch_off(WIRE_OFF_COLLECTOR_STUCK);
 	}
 	count_waiter(lane, false);
-	atomic_fetch_add_explicit(&lane->stream->waited_ns, agent_steady_ns() - began,
-				  memory_order_relaxed);
-	return chunk;
+	bool may_call = agent_may_call();
+	uint64_t end = may_call ? agent_steady_ns() : last_look;
+	atomic_fetch_add_explicit(&lane->stream->waited_ns, end - began, memory_order_relaxed);
+	return chunk || may_call ? chunk : take_spinning();
 }
 
 static uint32_t take_chunk(struct lane *lane)

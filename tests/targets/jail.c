@@ -15,6 +15,8 @@
  *   seccomp_few     a filter that kills on anything but write and exit
  *   seccomp_strict  SECCOMP_MODE_STRICT
  *   seccomp_errno   a filter that answers everything unknown with EPERM
+ *   tsync           a filter that kills comes over a thread that waits for us: the recorder,
+ *                   its parent, is stopped until then (not to be run without one)
  */
 #define LEDGER_THREADS
 #include "ledger.h"
@@ -25,11 +27,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 LEDGER_SITE(before_malloc);
 LEDGER_SITE(after_malloc);
@@ -246,6 +251,69 @@ static void mode_seccomp(const char *how, size_t rounds)
 	leave();
 }
 
+static _Atomic size_t rounds_done;
+static _Atomic bool is_filtered, is_done;
+
+static void *tsync_thread(void *arg)
+{
+	for (; !is_filtered; rounds_done++)
+		work(before_malloc, &before_malloc_site, 1);
+	work(after_malloc, &after_malloc_site, 100000);
+	is_done = true;
+	while (arg) /* no call that ends a thread is allowed */
+		continue;
+	return NULL;
+}
+
+/* It does nothing any more: it waits. */
+static void await_standstill(void)
+{
+	size_t before = 0;
+	for (int same = 0; same < 20; same++) {
+		nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
+		if (rounds_done == before && before)
+			continue;
+		before = rounds_done;
+		same = 0;
+	}
+}
+
+static void mode_tsync(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		ALLOW(write),
+		ALLOW(kill),
+		ALLOW(exit_group),
+		ALLOW(mmap),
+		ALLOW(munmap),
+		ALLOW(brk),
+		ALLOW(madvise),
+		ALLOW(mprotect),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+	pthread_t thread;
+	pid_t recorder = getppid();
+	check(!pthread_create(&thread, NULL, tsync_thread, &program), "no thread");
+	check(kill(recorder, SIGSTOP) == 0, "the recorder cannot be stopped");
+	await_standstill();
+	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs failed");
+	check(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) ==
+		      0,
+	      "seccomp failed");
+	is_filtered = true;
+	/* As long as the thread needs to leave its sleep. */
+	for (volatile long i = 0; i < 200 * 1000 * 1000; i++)
+		continue;
+	check(kill(recorder, SIGCONT) == 0, "the recorder cannot be woken");
+	while (!is_done)
+		continue;
+	ledger_print("jail", LEDGER_EXACT);
+	say("still here\n");
+	syscall(SYS_exit_group, 7);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -269,6 +337,8 @@ int main(int argc, char **argv)
 		mode_no_tsc();
 	else if (!strcmp(mode, "no_tsc_fork"))
 		mode_no_tsc_fork();
+	else if (!strcmp(mode, "tsync"))
+		mode_tsync();
 	else if (!strncmp(mode, "seccomp_", 8))
 		mode_seccomp(mode + 8, argc > 2 ? strtoul(argv[2], NULL, 10) : 100000);
 	else

@@ -245,6 +245,17 @@ for calls in ("vm", "all"):
         add_refused(calls, binding)
 
 
+@case("jail/tsync", "a thread that waits for the recorder is killed by a filter that another installs",
+      20)
+def seccomp_while_waiting(t):
+    recorded = t.record(["jail", "tsync"])
+    t.equal("exit status", recorded.shell_status(), 7)
+    t.expect("still here" in recorded.out, f"it said: {recorded.out[-200:]!r}")
+    report, ledger = t.report(None, "--by", "function"), t.ledger()
+    more = report["events"] + report["lost_events"] - ledger["allocations"] - ledger["frees"]
+    t.expect(0 <= more < 10, f"{more} events are not the program's own, nor those of one thread")
+
+
 def script(t, text):
     path = pathlib.Path(t.folder / "script")
     path.write_text(text)
