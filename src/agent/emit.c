@@ -90,12 +90,21 @@ static void wake_collector(struct wire_control *control)
 		sys_futex(&control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+/*
+ * A handler may leave us by siglongjmp at any instruction from here to where the
+ * chunk is the lane's: it stays in lane->taken, and is the next that is taken.
+ */
+static uint32_t take_free(struct lane *lane)
+{
+	return wire_pool_take_into(&agent.map, &lane->taken);
+}
+
 /* No system calls allowed: look again for a while, then lose the event. At once if it is off. */
-static uint32_t take_spinning(void)
+static uint32_t take_spinning(struct lane *lane)
 {
 	const _Atomic uint32_t *state = &agent.map.control->state;
 	for (int i = 0; i < SPINS_WITHOUT_CALLS && atomic_load(state) != WIRE_OFF; i++) {
-		uint32_t chunk = wire_pool_take(&agent.map);
+		uint32_t chunk = take_free(lane);
 		if (chunk)
 			return chunk;
 		__asm__ volatile("pause");
@@ -167,7 +176,7 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 	count_waiter(lane, true);
 	while (atomic_load(&control->state) != WIRE_OFF && agent_may_call()) {
 		uint32_t seq = atomic_load(&control->pool_seq);
-		chunk = wire_pool_take(&agent.map);
+		chunk = take_free(lane);
 		if (chunk)
 			break;
 		wake_collector(control);
@@ -188,16 +197,16 @@ AGENT_COLD static uint32_t take_waiting(struct lane *lane)
 	bool may_call = agent_may_call();
 	uint64_t end = may_call ? agent_steady_ns() : last_look;
 	atomic_fetch_add_explicit(&lane->stream->waited_ns, end - began, memory_order_relaxed);
-	return chunk || may_call ? chunk : take_spinning();
+	return chunk || may_call ? chunk : take_spinning(lane);
 }
 
 static uint32_t take_chunk(struct lane *lane)
 {
-	uint32_t chunk = wire_pool_take(&agent.map);
+	uint32_t chunk = unlikely(lane->taken) ? lane->taken : take_free(lane);
 	if (likely(chunk))
 		return chunk;
 	if (!agent_may_call())
-		return take_spinning();
+		return take_spinning(lane);
 	if (agent.map.options & WIRE_OPT_DROP)
 		return WIRE_NONE;
 	return take_waiting(lane);
@@ -234,8 +243,11 @@ static void enter_pending(struct lane *lane)
 
 void emit_repair(struct lane *lane)
 {
-	if (lane->pending)
+	if (lane->pending) {
+		lane->taken = WIRE_NONE; /* the same */
+		compiler_barrier();
 		enter_pending(lane);
+	}
 	if (lane->waiting)
 		count_waiter(lane, false);
 	atomic_store_explicit(&lane->stream->busy, 0, memory_order_release);
@@ -279,6 +291,8 @@ bool emit_refill(struct lane *lane, uint32_t words)
 	lane->pending_seq = atomic_load_explicit(&stream->head_seq, memory_order_relaxed) + 1;
 	compiler_barrier();
 	lane->pending = chunk;
+	compiler_barrier();
+	lane->taken = WIRE_NONE;
 	compiler_barrier();
 	enter_pending(lane);
 	hint_collector();

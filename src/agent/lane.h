@@ -122,7 +122,8 @@ struct lane {
 	/* Readable, as the kernel said during this walk; the thread's own stack (own_stack.c). */
 	uintptr_t safe_low, safe_high, own_low, own_end;
 	uint32_t stream_index;
-	/* A chunk that is being made the lane's own; 0 none (emit.c). */
+	uint32_t taken; /* from the pool, a chunk that is nobody's yet; 0 none (emit.c) */
+	/* A chunk that is being made the lane's own; 0 none. */
 	uint32_t pending;
 	uint32_t pending_seq;
 	bool pending_is_head;

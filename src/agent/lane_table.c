@@ -172,14 +172,16 @@ bool lane_take_over(struct lane *lane, uint32_t tid)
 	/* Against the collector, which sets GONE when the old thread has vanished. */
 	if (atomic_load(&lane->stream->serial) != lane->serial ||
 	    !atomic_compare_exchange_strong(&lane->stream->state, &active, WIRE_STREAM_CLOSED)) {
-		bool opened = open_stream(lane, tid);
-		if (opened && !lane->number)
+		if (!open_stream(lane, tid))
+			return false;
+		emit_repair(lane);
+		if (!lane->number)
 			emit_thread_name(lane);
-		return opened;
+		return true;
 	}
 	lane->tid = tid;
 	atomic_store(&lane->stream->tid, tid);
-	atomic_store(&lane->stream->busy, 0);
+	emit_repair(lane);
 	atomic_store_explicit(&lane->stream->state, WIRE_STREAM_ACTIVE, memory_order_release);
 	uint64_t payload[2] = {tid, next_serial()};
 	emit_extra(lane, WIRE_EV_THREAD, payload, 2);
@@ -191,7 +193,7 @@ static void renew(struct lane *lane)
 {
 	lane->tid = (uint32_t)LANE_NOBODY;
 	lane->serial = 0;
-	lane->pending = WIRE_NONE;
+	lane->taken = lane->pending = WIRE_NONE;
 	lane->waiting = false;
 	*lane->count =
 		(struct agent_count){0}; /* a gate that is closed is 0, too: nothing is left */

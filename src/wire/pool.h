@@ -90,9 +90,12 @@ static inline int wire_map_init(struct wire_map *map, void *base, uint64_t bytes
 
 /*
  * A free chunk as index + 1, or 0 when there is none. The tag in the upper half
- * of the head makes a head that went away and came back differ (ABA).
+ * of the head makes a head that went away and came back differ (ABA). It is in
+ * *ret_chunk at once, for who may be torn out of this by a signal handler: it is
+ * lost only to one that comes between the exchange and the store after it, which
+ * are two instructions.
  */
-static inline uint32_t wire_pool_take(const struct wire_map *map)
+static inline uint32_t wire_pool_take_into(const struct wire_map *map, uint32_t *ret_chunk)
 {
 	struct wire_control *control = map->control;
 	/* Pairs with the release in wire_pool_put(). */
@@ -107,10 +110,17 @@ static inline uint32_t wire_pool_take(const struct wire_map *map)
 		if (atomic_compare_exchange_weak_explicit(&control->pool_head, &head, want,
 							  memory_order_acquire,
 							  memory_order_acquire)) {
+			*(volatile uint32_t *)ret_chunk = chunk;
 			atomic_fetch_sub_explicit(&control->pool_free, 1, memory_order_relaxed);
 			return chunk;
 		}
 	}
+}
+
+static inline uint32_t wire_pool_take(const struct wire_map *map)
+{
+	uint32_t chunk;
+	return wire_pool_take_into(map, &chunk);
 }
 
 /* Gives chunk (index + 1) back. The caller wakes waiters afterwards (pool_seq). */
