@@ -157,7 +157,8 @@ EXPORT int dlclose(void *handle)
 static bool is_borrower(void)
 {
 	if (atomic_load_explicit(&agent.state, memory_order_relaxed) == AGENT_NEW)
-		return !agent_fixed.filtered && !agent_find_tid();
+		return atomic_load(&agent_fixed.was_on) && !agent_fixed.filtered &&
+		       !agent_find_tid();
 	return (uint32_t)sys_getpid() != agent_fixed.pid;
 }
 

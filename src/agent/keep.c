@@ -6,9 +6,9 @@
  *   shared memory    is not there in the child; private memory takes its place,
  *                    whose control page says that recording is off
  *
- * Known limits: a fork that does not come by us (a raw clone), and handlers of
- * fork's that map memory where the shared one was: then the child has nothing of
- * ours, as any other.
+ * Known limits: a fork that does not come by us (a raw clone) or whose stack cannot
+ * be followed (in musl, static), and handlers of fork's that map memory where the shared
+ * one was. Then the child has nothing of ours, as any other.
  */
 #include "agent/keep.h"
 
@@ -115,6 +115,8 @@ static void go_on_in_child(const struct keep *keep)
 
 void keep_nothing(struct lane *lane)
 {
+	if (atomic_load(&agent_fixed.keeper) == thread_pointer())
+		return; /* the C library's fork calls its _Fork: it is the outer one's to do */
 	if (lane->first)
 		lane->first->stream = NULL;
 	if (lane->stream)
