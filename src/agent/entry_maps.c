@@ -14,6 +14,7 @@
 #include "agent/sys.h"
 
 #define MAP_FAILED_RESULT ((void *)-1)
+#define ADDRESSES_END     (1ull << 56) /* of programs; most processors have less */
 
 enum { SYS_NR_BRK_ = 12 };
 
@@ -63,6 +64,13 @@ static void emit_mmap(struct lane *lane, const struct call_site *site, const uin
 		 NULL);
 }
 
+/* The kernel takes nothing away for these: they fail, whatever is mapped. */
+static bool is_no_range(uintptr_t address, uintptr_t bytes)
+{
+	return (address & (AGENT_PAGE - 1)) || !bytes || address > ADDRESSES_END ||
+	       bytes > ADDRESSES_END - address;
+}
+
 static void emit_mremap(struct lane *lane, const struct call_site *site, const uintptr_t *a,
 			void *got)
 {
@@ -98,6 +106,8 @@ bool maps_wanted(void)
 void maps_before(struct lane *lane, const struct call_site *site, enum wire_hook hook,
 		 const uintptr_t *a)
 {
+	if (is_no_range(a[0], a[1]))
+		return;
 	if (hook == WIRE_HOOK_MUNMAP)
 		emit_range(lane, site, WIRE_EV_MUNMAP, a[0], a[1], 0);
 	else if (hook == WIRE_HOOK_MREMAP)
@@ -117,9 +127,9 @@ void maps_after(struct lane *lane, const struct call_site *site, enum wire_hook 
 		return;
 	if (hook == WIRE_HOOK_MMAP && got != MAP_FAILED_RESULT)
 		emit_mmap(lane, site, a, result);
-	else if (hook == WIRE_HOOK_MREMAP)
+	else if (hook == WIRE_HOOK_MREMAP && !is_no_range(a[0], a[1]))
 		emit_mremap(lane, site, a, got);
-	else if (hook == WIRE_HOOK_MUNMAP && (int)result)
+	else if (hook == WIRE_HOOK_MUNMAP && (int)result && !is_no_range(a[0], a[1]))
 		emit_range(lane, site, WIRE_EV_MUNMAP_FAIL, a[0], a[1], 0);
 	else if (hook == WIRE_HOOK_MPROTECT && !(int)result)
 		emit_range(lane, site, WIRE_EV_MPROTECT, a[0], a[1], (uint32_t)a[2]);

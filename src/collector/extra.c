@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/extra.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base/memory.h"
+#include "model/resume.h"
 
 enum {
 	BUILD_ID_MAX = 64,
@@ -94,23 +98,77 @@ static struct heaps_caller caller_of(const struct copied *in)
 	return (struct heaps_caller){.time_ns = in->time_ns, .thread_id = in->cursor->thread_id};
 }
 
+static int keep_map(void *ctx, const struct trace_map_event *event)
+{
+	struct extra_unmapped *unmapped = ctx;
+	if (unmapped->count == unmapped->room) {
+		size_t room = unmapped->room ? unmapped->room * 2 : 4;
+		struct trace_map_event *grown = tm_grow_array(unmapped->maps, room, sizeof *grown);
+		if (!grown)
+			return -ENOMEM;
+		unmapped->maps = grown;
+		unmapped->room = room;
+	}
+	unmapped->maps[unmapped->count++] = *event;
+	return 0;
+}
+
+/* The call that this thread is in; NULL: none is known. */
+static struct extra_unmapped *unmapped_by(struct extra *extra, uint32_t thread_id)
+{
+	for (unsigned i = 0; i < EXTRA_UNMAPPING; i++)
+		if (extra->unmapped[i].thread_id == thread_id && extra->unmapped[i].bytes)
+			return &extra->unmapped[i];
+	return NULL;
+}
+
+/* What it takes away: it may fail. Without memory less of it comes back. */
+static void keep_unmapped(struct extra *extra, const struct copied *in)
+{
+	uint32_t thread_id = in->cursor->thread_id;
+	struct extra_unmapped *unmapped = unmapped_by(extra, thread_id);
+	if (!unmapped)
+		unmapped = &extra->unmapped[extra->unmapped_next++ % EXTRA_UNMAPPING];
+	unmapped->thread_id = thread_id;
+	unmapped->address = in->words[0];
+	unmapped->bytes = in->words[1];
+	unmapped->count = 0;
+	resume_maps_within(extra->feed->model, in->words[0], in->words[1], keep_map, unmapped);
+}
+
 static void take_unmap(struct extra *extra, const struct copied *in)
 {
+	keep_unmapped(extra, in);
 	heaps_unmapped(extra->feed, caller_of(in), in->words[0], in->words[1]);
 	put_map(extra, in,
 		(struct trace_map_event){
 			.op = TRACE_UNMAP, .address = in->words[0], .bytes = in->words[1]});
 }
 
-/* The call failed: what was taken away before it is there again, with rights unknown. */
+/* The call failed: what was taken away before it is there again, and nothing else. */
 static void take_unmap_undo(struct extra *extra, const struct copied *in)
 {
-	put_map(extra, in,
-		(struct trace_map_event){.op = TRACE_MAP,
-					 .address = in->words[0],
-					 .bytes = in->words[1],
-					 .prot_or_advice = PROT_READ | PROT_WRITE,
-					 .flags = MAP_PRIVATE | MAP_ANONYMOUS});
+	struct extra_unmapped *unmapped = unmapped_by(extra, in->cursor->thread_id);
+	if (!unmapped || unmapped->address != in->words[0] || unmapped->bytes != in->words[1])
+		return;
+	for (size_t i = 0; i < unmapped->count; i++)
+		put_map(extra, in, unmapped->maps[i]);
+	unmapped->bytes = 0;
+}
+
+void extra_take_over(struct extra *extra, struct extra *before)
+{
+	for (unsigned i = 0; i < EXTRA_UNMAPPING; i++) {
+		extra->unmapped[i] = before->unmapped[i];
+		before->unmapped[i] = (struct extra_unmapped){0};
+	}
+	extra->unmapped_next = before->unmapped_next;
+}
+
+void extra_done(struct extra *extra)
+{
+	for (unsigned i = 0; i < EXTRA_UNMAPPING; i++)
+		tm_free(extra->unmapped[i].maps);
 }
 
 static void take_range(struct extra *extra, const struct copied *in, enum trace_map_op op)

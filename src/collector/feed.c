@@ -32,7 +32,7 @@ int feed_init(struct feed *feed, const struct wire_map *map, bool tsc,
 
 int feed_make_model(struct feed *feed, uint64_t cull_ns, struct tm_error *err)
 {
-	struct model_options options = {.tells_unseen = true};
+	struct model_options options = {.tells_unseen = true, .maps_by_stack = true};
 	if (cull_ns) {
 		/* What is culled is known by slices alone: they are shorter then. */
 		options.slice_ns = cull_slice_ns(cull_ns);

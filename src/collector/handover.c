@@ -147,6 +147,7 @@ void section_hand_over(struct section *section)
 	heir->cursors = section->cursors;
 	heir->cursors.map = &heir->shm.map;
 	section->cursors = (struct cursors){0};
+	extra_take_over(&heir->extra, &section->extra);
 	heir->counted = cursors_counters(&heir->cursors);
 	heir->lost_before = atomic_load(&heir->control->lost);
 	heir->usr1_told = section->usr1_told;

@@ -149,6 +149,7 @@ struct section *section_free(struct section *section)
 		return NULL;
 	watch_stop(section->watch);
 	merge_done(&section->merge);
+	extra_done(&section->extra);
 	feed_done(&section->feed);
 	cursors_done(&section->cursors);
 	inherit_box_free(section->box);

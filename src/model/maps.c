@@ -234,7 +234,8 @@ static void put_back_as(struct map_set *set, uint32_t root, uint8_t reserved)
 	if (kind != node.kind)
 		tell_ended(set, &node);
 	drop_node(set, root);
-	put_range(set, node.start, node.end, kind, kind == node.kind ? node.call : set->call);
+	uint32_t call = kind == node.kind || set->by_stack ? node.call : set->call;
+	put_range(set, node.start, node.end, kind, call);
 	put_back_as(set, node.right, reserved);
 }
 
@@ -315,6 +316,8 @@ int maps_apply(struct map_set *set, const struct trace_map_event *event)
 	end = (end + set->page_bytes - 1) & ~(set->page_bytes - 1);
 	if (reserve_nodes(set))
 		return -ENOMEM;
+	if (set->by_stack && event->op == TRACE_MAP)
+		set->call = event->stack_id;
 	switch ((enum trace_map_op)event->op) {
 	case TRACE_MAP: {
 		uint8_t kind = event->moved_from ? kind_of_moved(set, event) : kind_of(event);
@@ -367,4 +370,23 @@ static int visit(const struct map_set *set, uint32_t node, maps_range_fn fn, voi
 int maps_each(const struct map_set *set, maps_range_fn fn, void *ctx)
 {
 	return visit(set, set->root, fn, ctx);
+}
+
+static int visit_within(const struct map_set *set, uint32_t node, uint64_t start, uint64_t end,
+			maps_range_fn fn, void *ctx)
+{
+	if (!node)
+		return 0;
+	const struct map_node *n = &set->nodes[node];
+	int rc = start < n->start ? visit_within(set, n->left, start, end, fn, ctx) : 0;
+	if (!rc && n->start < end && n->end > start)
+		rc = fn(ctx, n->start > start ? n->start : start, n->end < end ? n->end : end,
+			n->kind, n->call);
+	return rc || n->end >= end ? rc : visit_within(set, n->right, start, end, fn, ctx);
+}
+
+int maps_within(const struct map_set *set, uint64_t start, uint64_t end, maps_range_fn fn,
+		void *ctx)
+{
+	return visit_within(set, set->root, start, end, fn, ctx);
 }

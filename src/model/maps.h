@@ -44,6 +44,7 @@ struct map_set {
 	 */
 	uint32_t call;
 	uint64_t *call_bytes; /* kept by call, if not NULL: committed, not of a file */
+	bool by_stack;        /* `call` is the stack that mapped it, which the set sees to itself */
 	maps_ended_fn ended;  /* or NULL */
 	void *ended_ctx;
 };
@@ -59,6 +60,9 @@ uint32_t maps_call_at(const struct map_set *set, uint64_t address, uint32_t othe
 /* Every range, by address. Not 0 stops, with that value. */
 typedef int (*maps_range_fn)(void *ctx, uint64_t start, uint64_t end, uint8_t kind, uint32_t call);
 int maps_each(const struct map_set *set, maps_range_fn fn, void *ctx);
+/* The parts of ranges that lie between, by address; as maps_each(). */
+int maps_within(const struct map_set *set, uint64_t start, uint64_t end, maps_range_fn fn,
+		void *ctx);
 
 static inline uint64_t maps_committed_bytes(const struct map_set *set)
 {

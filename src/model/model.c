@@ -29,6 +29,7 @@ int model_new(const struct model_options *options, struct model **ret_model, str
 	m->unseen.wanted = options->tells_unseen;
 	m->rss.heap_known = m->rss.mapped_known = true;
 	maps_init(&m->maps, options->page_bytes);
+	m->maps.by_stack = options->maps_by_stack;
 	model_slice_begin(m, 0);
 	*ret_model = m;
 	return 0;

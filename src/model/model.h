@@ -22,6 +22,7 @@ struct model_options {
 				  likewise) */
 	uint64_t page_bytes;   /* of the recorded machine, for mapped memory (0 = 4096) */
 	bool tells_unseen;     /* the caller takes and stores them: model_take_unseen() */
+	bool maps_by_stack;    /* who mapped what is mapped is known: resume_maps_within() */
 };
 
 TM_MUST_CHECK int model_new(const struct model_options *options, struct model **ret_model,

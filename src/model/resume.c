@@ -93,18 +93,20 @@ size_t resume_events(struct resume *resume, struct trace_event *events, size_t r
 struct map_visit {
 	resume_map_fn fn;
 	void *ctx;
+	bool again; /* told before, with its stack */
 };
 
 static int visit_range(void *ctx, uint64_t start, uint64_t end, uint8_t kind, uint32_t call)
 {
 	const struct map_visit *visit = ctx;
-	(void)call;
 	const struct trace_map_event event = {
 		.op = TRACE_MAP,
 		.address = start,
 		.bytes = end - start,
 		.prot_or_advice = kind & MAP_RESERVED ? 0 : 3, /* PROT_READ | PROT_WRITE */
-		.flags = kind & MAP_FILE_BACKED ? TRACE_MAP_FILE : 0,
+		.flags = (kind & MAP_FILE_BACKED ? TRACE_MAP_FILE : 0) |
+			 (visit->again ? TRACE_MAP_RESTATED : 0),
+		.stack_id = visit->again ? call : 0,
 	};
 	return visit->fn(visit->ctx, &event);
 }
@@ -118,4 +120,14 @@ int resume_maps(const struct model *m, resume_map_fn fn, void *ctx)
 					      .address = maps->brk_start,
 					      .bytes = maps->brk_start + maps->brk_bytes};
 	return rc || !maps->brk_start ? rc : fn(ctx, &event);
+}
+
+int resume_maps_within(const struct model *m, uint64_t address, uint64_t bytes, resume_map_fn fn,
+		       void *ctx)
+{
+	struct map_visit visit = {.fn = fn, .ctx = ctx, .again = true};
+	uint64_t page = m->maps.page_bytes, end;
+	if (__builtin_add_overflow(address, bytes, &end) || end > UINT64_MAX - page)
+		return 0;
+	return maps_within(&m->maps, address, (end + page - 1) & ~(page - 1), visit_range, &visit);
 }

@@ -24,3 +24,9 @@ size_t resume_events(struct resume *resume, struct trace_event *events, size_t r
 /* What is mapped, as events at time 0. Not 0 stops, with that value. */
 typedef int (*resume_map_fn)(void *ctx, const struct trace_map_event *event);
 int resume_maps(const struct model *m, resume_map_fn fn, void *ctx);
+/*
+ * The same of what lies in a range, which a call takes away that may fail: with stacks, if the
+ * model has maps_by_stack, and as no calls of their own.
+ */
+int resume_maps_within(const struct model *m, uint64_t address, uint64_t bytes, resume_map_fn fn,
+		       void *ctx);

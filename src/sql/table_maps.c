@@ -19,8 +19,9 @@ static const struct vtab_column columns[] = {
 	{"site", "TEXT", "function_of(stack_id)", PUSH_NOTHING, false},
 	{"thread_id", "INTEGER", "", PUSH_NOTHING, false},
 	{"is_file", "INTEGER", "1 if a file is behind it", PUSH_NOTHING, false},
-	{"is_restated", "INTEGER", "1 if it is no call, but what folded ones left", PUSH_NOTHING,
-	 false},
+	{"is_restated", "INTEGER",
+	 "1 if it is no call, but what folded ones left, or one that failed did not unmap",
+	 PUSH_NOTHING, false},
 };
 
 static int load(struct sql *sql, struct tm_error *err)

@@ -26,7 +26,7 @@ struct trace_map_event {
 	uint8_t op;     /* enum trace_map_op */
 };
 #define TRACE_MAP_FILE     (1u << 31)
-#define TRACE_MAP_RESTATED (1u << 30) /* no call: a mapping of calls that were folded */
+#define TRACE_MAP_RESTATED (1u << 30) /* no call: of calls that were folded, or told again */
 
 /* How many calls that mapped memory the row stands for. */
 static inline uint64_t trace_map_calls(const struct trace_map_event *event)

@@ -44,6 +44,34 @@ def map_filter(t):
             [row for row in both["functions"] if row["function"] == "map_anonymous"], [])
 
 
+def mappings(t):
+    """Rows of the maps of one program: op, address, bytes, stack's function, of a file, no call."""
+    asked = t.tool("sql", "--csv", t.trace,
+                   "select op, address, bytes, site, is_file, is_restated from maps")
+    rows = [line.split(",") for line in asked.out.splitlines()[1:]]
+    return [(op, int(at), int(size), site, is_file == "1", again == "1")
+            for op, at, size, site, is_file, again in rows]
+
+
+@case("api/unmap_refused", "a failing munmap invents mapped memory, or forgets who mapped it")
+def unmap_refused(t):
+    t.same_behaviour(t.bare(["unmapped", "refused"]), t.record(["unmapped", "refused"]))
+    report, rows = t.report(), mappings(t)
+    t.equal("mapped_peak_bytes", report["mapped_peak_bytes"], 25 * 4096)
+    t.equal("file_mapped_peak_bytes", report["file_mapped_peak_bytes"], 4096)
+    t.equal("calls", sum(row[0] == "map" and not row[5] for row in rows), 2)
+    t.equal("told of impossible ranges",
+            [row for row in rows if not row[2] or row[1] % 4096 or row[1] >> 56], [])
+    left = {}  # by page: whose it is
+    for op, at, size, site, is_file, _ in rows:
+        for page in range(at, at + min(size, 1 << 20), 4096):
+            left.pop(page, None)
+            if op == "map":
+                left[page] = (site, is_file)
+    t.equal("pages left", sorted(set(left.values())), [("keep_file", True), ("keep_private", False)])
+    t.equal("their number", len(left), 26)
+
+
 for library in FOREIGN:
     add(f"api/{library}", f"{library}'s own entry points are missed or counted twice",
         [f"api_{library}"], unseen_by(library))
