@@ -71,6 +71,26 @@ static bool is_no_range(uintptr_t address, uintptr_t bytes)
 	       bytes > ADDRESSES_END - address;
 }
 
+/* What was at the old place stays mapped: with no bytes to move, shared memory is mapped again. */
+static bool leaves_old(const uintptr_t *a)
+{
+	return !a[1] || (a[3] & MREMAP_DONTUNMAP);
+}
+
+/* Of the new place: whether there is a file behind it, mremap does not say. */
+static void emit_second(struct lane *lane, const struct call_site *site, const uintptr_t *a,
+			void *got)
+{
+	if (got == MAP_FAILED_RESULT)
+		return;
+	emit_map(lane, site, WIRE_EV_MMAP,
+		 (struct wire_ev_map){.address = (uint64_t)got,
+				      .bytes = a[2],
+				      .prot = PROT_READ | PROT_WRITE,
+				      .flags = MAP_ANONYMOUS | (a[1] ? MAP_PRIVATE : MAP_SHARED)},
+		 NULL);
+}
+
 static void emit_mremap(struct lane *lane, const struct call_site *site, const uintptr_t *a,
 			void *got)
 {
@@ -110,7 +130,7 @@ void maps_before(struct lane *lane, const struct call_site *site, enum wire_hook
 		return;
 	if (hook == WIRE_HOOK_MUNMAP)
 		emit_range(lane, site, WIRE_EV_MUNMAP, a[0], a[1], 0);
-	else if (hook == WIRE_HOOK_MREMAP)
+	else if (hook == WIRE_HOOK_MREMAP && !leaves_old(a))
 		emit_range(lane, site, WIRE_EV_MREMAP_BEGIN, a[0], a[1], 0);
 }
 
@@ -127,6 +147,8 @@ void maps_after(struct lane *lane, const struct call_site *site, enum wire_hook 
 		return;
 	if (hook == WIRE_HOOK_MMAP && got != MAP_FAILED_RESULT)
 		emit_mmap(lane, site, a, result);
+	else if (hook == WIRE_HOOK_MREMAP && leaves_old(a))
+		emit_second(lane, site, a, got);
 	else if (hook == WIRE_HOOK_MREMAP && !is_no_range(a[0], a[1]))
 		emit_mremap(lane, site, a, got);
 	else if (hook == WIRE_HOOK_MUNMAP && (int)result && !is_no_range(a[0], a[1]))
@@ -177,7 +199,7 @@ EXPORT void *mremap(void *at, size_t old_bytes, size_t bytes, int flags, void *t
 	if (PASSING())
 		return real.mremap(at, old_bytes, bytes, flags, to);
 	RECORDED(WIRE_HOOK_MREMAP, void *, real.mremap(at, old_bytes, bytes, flags, to),
-		 (uintptr_t)at, old_bytes, bytes);
+		 (uintptr_t)at, old_bytes, bytes, (uint32_t)flags);
 }
 
 EXPORT int mprotect(void *at, size_t bytes, int prot)

@@ -3,9 +3,10 @@
  * unmapped HOW: calls that take mapped memory away, and those that do not.
  *
  *   refused   munmap and mremap that fail: nothing is gone, and nothing came
+ *   kept      mremap that leaves the old range mapped
  *
  * What stays mapped was mapped by keep_private() (KEPT pages) and by keep_file()
- * (one page).
+ * (one page). Ends with 77 where the kernel cannot do what is asked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,9 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, KEPT = 25 };
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 
 static char *volatile kept;
 static void *volatile block;
@@ -60,12 +64,34 @@ static void refused(const char *path)
 	must_fail(mremap(private + PAGE, PAGE, 2 * PAGE, 0) == MAP_FAILED);
 }
 
+static void keeps(void)
+{
+	char *old = keep_private();
+	char *moved = mremap(old, KEPT * PAGE, KEPT * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0);
+	if (moved == MAP_FAILED)
+		exit(77);
+	old[0] = 1; /* it is there */
+	/* The old one alone goes. */
+	if (munmap(old, KEPT * PAGE) || munmap(moved, PAGE))
+		exit(1);
+	char *shared =
+		mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED || mremap(shared, 0, 3 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED)
+		exit(1);
+	old = keep_private();
+	if (mremap(old, KEPT * PAGE, KEPT * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0) ==
+	    MAP_FAILED)
+		exit(77);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return 1;
 	if (!strcmp(argv[1], "refused"))
 		refused(argv[0]);
+	else
+		keeps();
 	block = malloc(100);
 	free(block);
 	return 0;

@@ -72,6 +72,18 @@ def unmap_refused(t):
     t.equal("their number", len(left), 26)
 
 
+@case("api/mremap_kept", "memory that mremap leaves mapped at its old place is taken for gone")
+def mremap_kept(t):
+    bare = t.bare(["unmapped", "kept"])
+    if bare.status == 77:
+        t.skip("the kernel has no MREMAP_DONTUNMAP")
+    t.same_behaviour(bare, t.record(["unmapped", "kept"]))
+    # One place and then two, of which the first goes and the second loses a page; then two more,
+    # and shared memory, which is mapped at two places in the end.
+    t.equal("mapped_peak_bytes", t.report()["mapped_peak_bytes"], (24 + 2 * 25 + 2 * 3) * 4096)
+    t.equal("told again", [row for row in mappings(t) if row[0] == "map" and row[5]], [])
+
+
 for library in FOREIGN:
     add(f"api/{library}", f"{library}'s own entry points are missed or counted twice",
         [f"api_{library}"], unseen_by(library))
