@@ -190,6 +190,8 @@ struct agent_fixed {
 	_Atomic uint64_t objects_added; /* atomic: the loader's count when redirect_late() looked */
 	_Atomic uint32_t redirect_due;  /* atomic: something was loaded since */
 	uint32_t follow_fork;           /* set once in init */
+	uint32_t starter;               /* set in init: what it starts is recorded */
+	uint32_t preloaded;             /* set in init: the environment named the session */
 	uint32_t no_maps;               /* set once in init */
 	uint32_t redirected;            /* set once: session_redirect(), or at the start */
 	uint32_t sleeper;               /* set once in init: children have pages of their own */

@@ -339,9 +339,10 @@ static bool patched_exec(struct patched_frame *frame)
 	struct lane *lane = process_lane(&site);
 	if (lane)
 		process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);
-	struct rendezvous_link asked =
-		execute_ask(&(struct execute_request){.file = (const char *)frame->arguments[0],
-						      .envp = (char *const *)frame->arguments[2]});
+	struct execute_request request = {.file = (const char *)frame->arguments[0],
+					  .envp = (char *const *)frame->arguments[2]};
+	execute_look(&request); /* its environment stays: no loader has us, so none is asked to */
+	struct rendezvous_link asked = execute_ask(&request, NULL, 0);
 	frame->result = call(frame, frame->site->original);
 	execute_over(asked);
 	if (lane)

@@ -208,34 +208,45 @@ void process_emit(struct lane *lane, const struct call_site *site, enum wire_ext
 FORK_HOOK(fork)
 FORK_HOOK(_Fork)
 
-/* The rest: fields of struct execute_request. */
-#define EXEC_HOOK(function, parameters, arguments, ...)                      \
-	EXPORT int function parameters                                       \
-	{                                                                    \
-		RESOLVE(function);                                           \
-		struct call_site site = CALL_SITE();                         \
-		struct lane *lane = process_lane(&site);                     \
-		if (lane)                                                    \
-			process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);       \
-		struct rendezvous_link asked =                               \
-			execute_ask(&(struct execute_request){__VA_ARGS__}); \
-		int result = real.function arguments;                        \
-		execute_over(asked);                                         \
-		if (lane)                                                    \
-			process_emit(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0);  \
-		return result;                                               \
+/* Looks at what is executed; what its environment lacks is put on the caller's stack. */
+#define ASK(request)                                                    \
+	({                                                              \
+		size_t room_ = execute_look(request);                   \
+		void *memory_ = room_ ? __builtin_alloca(room_) : NULL; \
+		execute_ask(request, memory_, room_);                   \
+	})
+
+/* `real_call` may use `request`, whose fields the rest is. */
+#define EXEC_HOOK(function, parameters, real_call, ...)                     \
+	EXPORT int function parameters                                      \
+	{                                                                   \
+		RESOLVE(function);                                          \
+		struct call_site site = CALL_SITE();                        \
+		struct lane *lane = process_lane(&site);                    \
+		struct execute_request request = {__VA_ARGS__};             \
+		if (lane)                                                   \
+			process_emit(lane, &site, WIRE_EV_EXEC, 0, 0);      \
+		struct rendezvous_link asked = ASK(&request);               \
+		int result = real_call;                                     \
+		execute_over(asked);                                        \
+		if (lane)                                                   \
+			process_emit(lane, &site, WIRE_EV_EXEC_FAIL, 0, 0); \
+		return result;                                              \
 	}
 
-EXEC_HOOK(execve, (const char *path, char *const *argv, char *const *envp), (path, argv, envp),
-	  .file = path, .envp = envp)
-EXEC_HOOK(execv, (const char *path, char *const *argv), (path, argv), .file = path,
-	  .envp = agent_environment())
-EXEC_HOOK(execvp, (const char *file, char *const *argv), (file, argv), .file = file, .search = true,
-	  .envp = agent_environment())
-EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp), (file, argv, envp),
-	  .file = file, .search = true, .envp = envp)
-EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, envp), .by_fd = true,
-	  .fd = fd, .envp = envp)
+EXEC_HOOK(execve, (const char *path, char *const *argv, char *const *envp),
+	  real.execve(path, argv, request.envp), .file = path, .envp = envp)
+EXEC_HOOK(execv, (const char *path, char *const *argv),
+	  request.mended ? real.execve(path, argv, request.envp) : real.execv(path, argv),
+	  .file = path, .envp = agent_environment())
+EXEC_HOOK(execvp, (const char *file, char *const *argv),
+	  !request.mended || !real.execvpe ? real.execvp(file, argv)
+					   : real.execvpe(file, argv, request.envp),
+	  .file = file, .search = true, .envp = agent_environment())
+EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp),
+	  real.execvpe(file, argv, request.envp), .file = file, .search = true, .envp = envp)
+EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp),
+	  real.fexecve(fd, argv, request.envp), .by_fd = true, .fd = fd, .envp = envp)
 
 /* The C library's own exec in a child of its own, which does not come by us. */
 #define SPAWN_HOOK(function, in_path)                                                         \
@@ -243,9 +254,10 @@ EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp), (fd, argv, en
 			    char *const *argv, char *const *envp)                             \
 	{                                                                                     \
 		RESOLVE(function);                                                            \
-		struct rendezvous_link asked = execute_ask(&(struct execute_request){         \
-			.file = file, .search = in_path, .spawn = true, .envp = envp});       \
-		int result = real.function(pid, file, actions, how, argv, envp);              \
+		struct execute_request request = {                                            \
+			.file = file, .search = in_path, .spawn = true, .envp = envp};        \
+		struct rendezvous_link asked = ASK(&request);                                 \
+		int result = real.function(pid, file, actions, how, argv, request.envp);      \
 		execute_over(asked);                                                          \
 		return result;                                                                \
 	}

@@ -4,7 +4,9 @@
 #include <elf.h>
 
 #include "agent/agent.h"
+#include "agent/borrowed.h"
 #include "agent/memory_ops.h"
+#include "agent/preload.h"
 #include "agent/sys.h"
 
 enum {
@@ -16,24 +18,47 @@ enum {
 	SYS_NR_STAT_ = 4,
 	SYS_NR_ACCESS_ = 21,
 	SYS_NR_GETXATTR_ = 191,
+	SYS_NR_GETUID_ = 102,
+	SYS_NR_GETGID_ = 104,
+	SYS_NR_STATFS_ = 137,
 	MAY_EXECUTE = 1,
+	MAY_READ = 4,
 	STAT_WORDS = 18,
-	STAT_MODE = 3, /* the word that begins with st_mode */
-	KIND = 0170000,
-	KIND_FILE = 0100000,
-	GAINS_RIGHTS = 06000,
-	BAD_ADDRESS = -14,
+	STAT_MODE = 3, /* the word of st_mode and st_uid; then st_gid */
+	STATFS_WORDS = 15,
+	STATFS_FLAGS = 10,
+	MOUNT_NO_SETUID = 2,
+	NO_NEW_PRIVILEGES = 39,
+	TYPE = 0170000,
+	TYPE_FILE = 0100000,
+	SET_UID = 04000,
+	SET_GID = 02010, /* without the group's x it means something else */
 };
 
-/* Traced, a program would not gain rights: those that would are left alone. */
-static bool is_ordinary(const char *path)
+/* What it takes to record the program. */
+enum kind {
+	KIND_UNKNOWN, /* not there, no file, unreadable: nothing is done */
+	KIND_LOADED,  /* its loader brings us along */
+	KIND_STATIC,
+	KIND_UNFIT, /* - enum wire_unfit */
+};
+
+/* Its loader would take no agent; and traced, it would not gain them. */
+static bool gains_rights(const char *path, const uint64_t facts[STAT_WORDS])
 {
-	uint64_t facts[STAT_WORDS];
-	if (sys_failed(sys_call3(SYS_NR_STAT_, (long)path, (long)facts, 0)))
+	uint64_t mount[STATFS_WORDS] = {0};
+	uint32_t mode = (uint32_t)facts[STAT_MODE], uid = (uint32_t)(facts[STAT_MODE] >> 32);
+	uint32_t gid = (uint32_t)facts[STAT_MODE + 1];
+	uint32_t own = (uint32_t)sys_call3(SYS_NR_GETUID_, 0, 0, 0);
+	bool gains = ((mode & SET_UID) && uid != own) ||
+		     ((mode & SET_GID) == SET_GID &&
+		      gid != (uint32_t)sys_call3(SYS_NR_GETGID_, 0, 0, 0)) ||
+		     (own && sys_call4(SYS_NR_GETXATTR_, (long)path, (long)"security.capability", 0,
+				       0) > 0);
+	if (!gains || sys_prctl(NO_NEW_PRIVILEGES, 0, 0, 0) == 1)
 		return false;
-	uint32_t mode = (uint32_t)facts[STAT_MODE];
-	return (mode & KIND) == KIND_FILE && !(mode & GAINS_RIGHTS) &&
-	       sys_call4(SYS_NR_GETXATTR_, (long)path, (long)"security.capability", 0, 0) <= 0;
+	return sys_failed(sys_call3(SYS_NR_STATFS_, (long)path, (long)mount, 0)) ||
+	       !(mount[STATFS_FLAGS] & MOUNT_NO_SETUID);
 }
 
 /* A loader itself is no program, nor is any library: their linker had no debugger in mind. */
@@ -52,12 +77,11 @@ static bool is_library(int fd, const Elf64_Phdr *dynamic)
 	return true;
 }
 
-/* A 64-bit program for this processor without a loader. */
+/* A program that no loader starts. */
 static bool is_static(int fd, const Elf64_Ehdr *head)
 {
 	Elf64_Phdr header;
-	if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_machine != EM_X86_64 ||
-	    head->e_phentsize != sizeof header || head->e_phnum > HEADERS_MAX)
+	if (head->e_phentsize != sizeof header || head->e_phnum > HEADERS_MAX)
 		return false;
 	for (uint16_t i = 0; i < head->e_phnum; i++)
 		if (sys_pread(fd, &header, sizeof header, head->e_phoff + i * sizeof header) !=
@@ -67,6 +91,17 @@ static bool is_static(int fd, const Elf64_Ehdr *head)
 		     is_library(fd, &header)))
 			return false;
 	return true;
+}
+
+static int kind_of(int fd, const char *bytes)
+{
+	Elf64_Ehdr head;
+	memcpy(&head, bytes, sizeof head);
+	if (head.e_ident[EI_CLASS] == ELFCLASS32)
+		return KIND_UNFIT + WIRE_UNFIT_32_BIT;
+	if (head.e_machine != EM_X86_64)
+		return KIND_UNFIT + WIRE_UNFIT_FOREIGN;
+	return is_static(fd, &head) ? KIND_STATIC : KIND_LOADED;
 }
 
 /* "#! /bin/sh -e": moves the path to the beginning. What is no script at all a shell will read. */
@@ -86,75 +121,39 @@ static void take_interpreter(char *head)
 	head[bytes] = '\0';
 }
 
-/* What the kernel would read of it first. How many bytes; a NUL follows. */
-static long read_head(const char *path, char head[HEAD_BYTES], bool *ret_static)
+/* What the kernel would read of it first. How many bytes to interpret; a NUL follows. */
+static long read_head(const char *path, char head[HEAD_BYTES], int *ret_kind)
 {
-	Elf64_Ehdr elf;
-	int fd = is_ordinary(path) ? sys_open(path, OPEN_FLAGS, 0) : -1;
-	*ret_static = false;
-	if (fd < 0)
+	uint64_t facts[STAT_WORDS];
+	*ret_kind = KIND_UNKNOWN;
+	if (sys_failed(sys_call3(SYS_NR_STAT_, (long)path, (long)facts, 0)) ||
+	    (facts[STAT_MODE] & TYPE) != TYPE_FILE)
 		return 0;
+	bool gains = gains_rights(path, facts);
+	int fd = sys_open(path, OPEN_FLAGS, 0);
+	if (fd < 0) {
+		*ret_kind = gains ? KIND_UNFIT + WIRE_UNFIT_PRIVILEGED : KIND_UNKNOWN;
+		return 0;
+	}
 	long got = sys_pread(fd, head, HEAD_BYTES - 1, 0);
 	head[got > 0 ? got : 0] = '\0';
-	if (got >= (long)sizeof elf && !memcmp(head, ELFMAG, SELFMAG)) {
-		memcpy(&elf, head, sizeof elf);
-		*ret_static = is_static(fd, &elf);
+	if (got >= (long)sizeof(Elf64_Ehdr) && !memcmp(head, ELFMAG, SELFMAG)) {
+		*ret_kind = gains ? KIND_UNFIT + WIRE_UNFIT_PRIVILEGED : kind_of(fd, head);
 		got = 0; /* nothing to interpret */
 	}
 	sys_close(fd);
 	return got;
 }
 
-__attribute__((noinline)) static bool is_static_file(const char *path)
+__attribute__((noinline)) static int look_at(const char *path)
 {
 	char head[HEAD_BYTES];
-	bool found = false;
-	for (int i = 0; i < SCRIPTS_MAX && read_head(path, head, &found) > 1; i++) {
+	int kind = KIND_UNKNOWN;
+	for (int i = 0; i < SCRIPTS_MAX && read_head(path, head, &kind) > 1; i++) {
 		take_interpreter(head);
 		path = head;
 	}
-	return found;
-}
-
-/*
- * What the program hands to the kernel may be wrong: then the call is to fail,
- * not we. Where we may not ask the kernel to read it, it is believed. How many
- * bytes; no more than to the end of a page.
- */
-static size_t read_some(const void *from, void *ret, size_t bytes)
-{
-	size_t left = AGENT_PAGE - (uintptr_t)from % AGENT_PAGE;
-	struct sys_iovec remote = {(void *)(uintptr_t)from, bytes < left ? bytes : left};
-	struct sys_iovec local = {ret, remote.bytes};
-	long got = sys_process_vm_readv(sys_gettid(), &local, 1, &remote, 1);
-	if (!sys_failed(got) || got == BAD_ADDRESS)
-		return got > 0 ? (size_t)got : 0;
-	memcpy(ret, from, remote.bytes);
-	return remote.bytes;
-}
-
-static bool read_all(const void *from, void *ret, size_t bytes)
-{
-	for (size_t at = 0, got; at < bytes; at += got) {
-		got = read_some((const char *)from + at, (char *)ret + at, bytes - at);
-		if (!got)
-			return false;
-	}
-	return true;
-}
-
-/* False: it is not readable, or longer. */
-static bool read_string(const char *from, char *ret, size_t room)
-{
-	for (size_t at = 0; at < room;) {
-		size_t got = read_some(from + at, ret + at, room - at);
-		if (!got)
-			return false;
-		for (size_t end = at + got; at < end; at++)
-			if (!ret[at])
-				return true;
-	}
-	return false;
+	return kind;
 }
 
 /* Where the program to be will look for us. */
@@ -164,9 +163,9 @@ static bool find_session(char *const *environment, char ret[WIRE_PAGE_SESSION_BY
 	enum { NAME_BYTES = sizeof name - 1 };
 	char begin[NAME_BYTES];
 	const char *entry;
-	while (environment && read_all(environment++, &entry, sizeof entry) && entry)
-		if (read_all(entry, begin, NAME_BYTES) && !memcmp(begin, name, NAME_BYTES))
-			return read_string(entry + NAME_BYTES, ret, WIRE_PAGE_SESSION_BYTES);
+	while (environment && borrowed_read(environment++, &entry, sizeof entry) && entry)
+		if (borrowed_read(entry, begin, NAME_BYTES) && !memcmp(begin, name, NAME_BYTES))
+			return borrowed_string(entry + NAME_BYTES, ret, WIRE_PAGE_SESSION_BYTES);
 	return false;
 }
 
@@ -200,6 +199,11 @@ static bool search_path(const char *file, char path[PATH_BYTES])
 	}
 }
 
+static bool is_executable(const char *path)
+{
+	return !sys_failed(sys_call3(SYS_NR_ACCESS_, (long)path, MAY_EXECUTE, 0));
+}
+
 static bool has_slash(const char *file)
 {
 	while (*file && *file != '/')
@@ -230,40 +234,83 @@ __attribute__((noinline)) static struct rendezvous_link ask(const struct execute
 {
 	struct wire_ask ask;
 	char session[WIRE_PAGE_SESSION_BYTES];
+	const char *called = session;
 	size_t bytes = strlen(file);
-	if (!find_session(request->envp, session))
-		return nobody;
+	if (!find_session(request->envp, session)) {
+		if (!preload_wanted(request->spawn))
+			return nobody;
+		called = agent_fixed.session;
+	}
 	memset(&ask, 0, sizeof ask);
 	memcpy(ask.program, file, bytes < sizeof ask.program ? bytes : sizeof ask.program - 1);
-	return rendezvous_ask(session, request->spawn ? WIRE_HELLO_SPAWN : WIRE_HELLO_EXEC, &ask);
+	if (request->kind >= KIND_UNFIT)
+		ask.unfit = (uint32_t)(request->kind - KIND_UNFIT);
+	return rendezvous_ask(called, request->spawn ? WIRE_HELLO_SPAWN : WIRE_HELLO_EXEC, &ask);
 }
 
+typedef void (*file_fn)(struct execute_request *request, const char *file);
+
 /* The kernel looks at the file first: what it would refuse is not read by us either. */
-static struct rendezvous_link ask_if_static(const struct execute_request *request, const char *file)
+static void look_at_file(struct execute_request *request, const char *file)
 {
-	return is_static_file(file) ? ask(request, file) : nobody;
+	request->kind = look_at(file);
+}
+
+static void ask_about_file(struct execute_request *request, const char *file)
+{
+	if (is_executable(file))
+		request->asked = ask(request, file);
 }
 
 /* Where the file is not named by its path. */
-__attribute__((noinline)) static struct rendezvous_link
-ask_found(const struct execute_request *request)
+__attribute__((noinline)) static void with_found(struct execute_request *request, file_fn act)
 {
 	char path[PATH_BYTES];
 	if (request->by_fd)
 		path_of(request->fd, path);
 	else if (!request->file[0] || !search_path(request->file, path))
-		return nobody;
-	return ask_if_static(request, path);
+		return;
+	act(request, path);
 }
 
-struct rendezvous_link execute_ask(const struct execute_request *request)
+static void with_file(struct execute_request *request, file_fn act)
 {
+	if (request->by_fd || (request->search && !has_slash(request->file)))
+		with_found(request, act);
+	else
+		act(request, request->file);
+}
+
+size_t execute_look(struct execute_request *request)
+{
+	request->kind = KIND_UNKNOWN;
 	/* A forked child has no other word of its parent's filter. */
 	if (!agent_fixed.session[0] || agent_fixed.filtered || !agent_may_call())
-		return nobody;
-	if (request->by_fd || (request->search && !has_slash(request->file)))
-		return ask_found(request);
-	return ask_if_static(request, request->file);
+		return 0;
+	with_file(request, look_at_file);
+	if ((request->kind != KIND_LOADED && request->kind != KIND_STATIC) ||
+	    !preload_wanted(request->spawn))
+		return 0;
+	/* Another root, or the loader could not read it: it would only complain. */
+	if (sys_failed(sys_call3(SYS_NR_ACCESS_, (long)agent_own_path(), MAY_READ, 0))) {
+		if (request->kind == KIND_LOADED)
+			request->kind = KIND_UNFIT + WIRE_UNFIT_NO_AGENT;
+		return 0;
+	}
+	return preload_room(request->envp);
+}
+
+struct rendezvous_link execute_ask(struct execute_request *request, void *memory, size_t room)
+{
+	if (room) {
+		char *const *before = request->envp;
+		request->envp = preload_put(before, memory, room);
+		request->mended = request->envp != before;
+	}
+	request->asked = nobody;
+	if (request->kind == KIND_STATIC || request->kind >= KIND_UNFIT)
+		with_file(request, ask_about_file);
+	return request->asked;
 }
 
 void execute_over(struct rendezvous_link asked)

@@ -172,6 +172,7 @@ bool session_begin(void)
 {
 	bool again = agent.slots != NULL;
 	agent_fixed.follow_fork = (agent.map.options & WIRE_OPT_FOLLOW_FORK) != 0;
+	agent_fixed.starter = (agent.map.options & WIRE_OPT_STARTER) != 0;
 	agent_fixed.no_maps = (agent.map.options & WIRE_OPT_NO_MAPS) != 0;
 	agent_fixed.pid = (uint32_t)sys_getpid();
 	emit_begin_clock();
@@ -249,6 +250,7 @@ static bool begin_image(void)
 	if (given && strlen(given) < sizeof session) {
 		memcpy(session, given, strlen(given) + 1);
 		called = true;
+		agent_fixed.preloaded = 1;
 		page_clear();
 	} else if (!given && output && output[0]) {
 		page_make(false);

@@ -372,6 +372,8 @@ static int make_memory(struct session *session, struct session_process *process,
 	/* It has its parent's blocks, which its filter does not yet know. */
 	if (image->forked && memory.state == WIRE_SAMPLED)
 		memory.state = WIRE_SAMPLED_ALL;
+	if (process->role == STARTER_STARTER)
+		memory.options |= WIRE_OPT_STARTER;
 	*patching = (struct patching){0};
 	if (!image->glue && pid == session->launch.pid) /* entered: patched already */
 		memcpy(patching->unhooked, session->preflight.unhooked, sizeof patching->unhooked);

@@ -3,6 +3,7 @@
  * Whose trace is thrown away, and who has the name that was asked for: a starter only for as long
  * as nothing else is recorded.
  */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,8 +27,11 @@ void admit_make_way(struct session *session, const char *wanted, enum starter_ro
 	}
 }
 
-void admit_drop(struct session_process *process)
+void admit_drop(struct session *session, struct session_process *process)
 {
+	/* Who reads the traces that are kept is to know what is in none. */
+	if (process->not_entered && !session->warning.code)
+		tm_fail(&session->warning, -EPERM, "%s", process->not_entered);
 	recording_finish(process->recording, NULL);
 	unlink(recording_path(process->recording));
 	process->dropped = true;
@@ -48,7 +52,7 @@ static bool keep_first_only(struct session *session)
 		return false;
 	for (size_t i = 0; i < session->process_count; i++)
 		if (session->processes[i].pid != first->pid)
-			admit_drop(&session->processes[i]);
+			admit_drop(session, &session->processes[i]);
 	return true;
 }
 
@@ -64,7 +68,7 @@ static void keep_best_roles(struct session *session)
 	for (size_t i = 0; i < session->process_count; i++) {
 		struct session_process *process = &session->processes[i];
 		if (process->role != best && process->role != STARTER_PROGRAM)
-			admit_drop(process);
+			admit_drop(session, process);
 	}
 }
 

@@ -271,7 +271,7 @@ int collector_attach(const struct collector_options *options, struct inject *inj
 		ret_result->exit_status = 0;
 	} else if (session->process_count) {
 		leave(&attached, TRACE_END_DETACHED);
-		admit_drop(&session->processes[0]);
+		admit_drop(session, &session->processes[0]);
 	}
 	if (attached.pidfd >= 0)
 		close(attached.pidfd);

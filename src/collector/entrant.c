@@ -47,6 +47,7 @@ struct entrant {
 	_Atomic bool failed;   /* problem says why; false again when that was told */
 	bool started;          /* a child was, which will execute the program */
 	char program[sizeof((struct wire_ask *)0)->program];
+	enum wire_unfit unfit; /* why it is not to be entered */
 	char unhooked[PATCHING_UNHOOKED_BYTES];
 	struct tm_error problem;
 };
@@ -74,6 +75,7 @@ static bool read_ask(struct entrant *entrant)
 	}
 	ask.program[sizeof ask.program - 1] = '\0';
 	memcpy(entrant->program, ask.program, sizeof entrant->program);
+	entrant->unfit = (enum wire_unfit)ask.unfit;
 	return true;
 }
 
@@ -82,6 +84,28 @@ static void fail(struct entrant *entrant, const char *why)
 {
 	tm_fail(&entrant->problem, -EPERM, "Not recorded: %s", why);
 	atomic_store(&entrant->failed, true);
+}
+
+/* The agent saw that the program will not be recorded. */
+static void fail_unfit(struct entrant *entrant)
+{
+	static const char *const reasons[] = {
+		[WIRE_UNFIT_NOT] = "for a reason that this version does not know",
+		[WIRE_UNFIT_32_BIT] = "it is a 32-bit program, and this version records x86-64 "
+				      "programs only: build it for x86-64",
+		[WIRE_UNFIT_FOREIGN] = "it is a foreign program, and this version records x86-64 "
+				       "programs only",
+		[WIRE_UNFIT_PRIVILEGED] =
+			"it is setuid, setgid or has file capabilities, so the loader refuses the "
+			"agent: run it as the user it changes to, or a copy without these rights",
+		[WIRE_UNFIT_NO_AGENT] = "the agent's file is not there in its root folder: put it "
+					"there, under the same path",
+	};
+	char why[400];
+	size_t known = sizeof reasons / sizeof reasons[0];
+	snprintf(why, sizeof why, "'%.80s': %s", entrant->program,
+		 reasons[entrant->unfit < known ? entrant->unfit : WIRE_UNFIT_NOT]);
+	fail(entrant, why);
 }
 
 /* The thread that asked, as we see it; 0: gone. */
@@ -237,7 +261,10 @@ static void *run(void *ctx)
 {
 	struct entrant *entrant = ctx;
 	uint64_t one = 1;
-	if (read_ask(entrant) && seize(entrant)) {
+	bool asked = read_ask(entrant);
+	if (asked && entrant->unfit != WIRE_UNFIT_NOT)
+		fail_unfit(entrant);
+	if (asked && entrant->unfit == WIRE_UNFIT_NOT && seize(entrant)) {
 		rendezvous_consent(&entrant->peer);
 		follow(entrant);
 		close(entrant->peer.fd);

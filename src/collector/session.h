@@ -122,7 +122,7 @@ bool admit_qualifies(struct session *session, pid_t pid, pid_t parent);
  */
 void admit_make_way(struct session *session, const char *wanted, enum starter_role role);
 /* Its trace is finished, and removed. */
-void admit_drop(struct session_process *process);
+void admit_drop(struct session *session, struct session_process *process);
 /* After all: the traces of starters go when something else was recorded. */
 void admit_drop_starters(struct session *session);
 

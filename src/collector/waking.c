@@ -104,7 +104,7 @@ int waking_check(struct session *session, struct tm_error *err)
 		return 0;
 	dormant_hush(&session->dormant);
 	for (size_t i = 0; i < session->process_count; i++)
-		admit_drop(&session->processes[i]);
+		admit_drop(session, &session->processes[i]);
 	if (why)
 		return tm_fail(err, -EPERM, "process %d was not recorded: %s", pid, why);
 	return tm_fail(err, -ENODATA,

@@ -73,6 +73,7 @@ enum {
 	WIRE_OPT_FOLLOW_FORK = 1u << 3, /* forked children connect by themselves (--children) */
 	WIRE_OPT_NO_MAPS = 1u << 4,     /* do not record mmap and friends */
 	WIRE_OPT_USR1 = 1u << 5,        /* SIGUSR1, where it would end the program, is for us */
+	WIRE_OPT_STARTER = 1u << 6,     /* what this program starts is recorded, too */
 };
 
 struct wire_control {
@@ -382,15 +383,24 @@ enum wire_hello_kind {
 	/* A thread is about to execute (EXEC), or to start in a child (SPAWN), a program that no
 	 * loader brings an agent to: struct wire_ask follows. The answer has no descriptor. accept
 	 * == 1: the program will be entered; the connection stays until the execution, or until a
-	 * byte says that it is over. */
+	 * byte says that it is over. Where the question gives a reason, the answer is no: it is
+	 * only told why the program will not be recorded. */
 	WIRE_HELLO_EXEC = 3,
 	WIRE_HELLO_SPAWN = 4,
 	/* Libraries were loaded. The descriptor, if one comes, is of a file that begins with struct
 	 * wire_patches (site.h): what is to be patched in them. */
 	WIRE_HELLO_LOADED = 5,
 };
+enum wire_unfit {
+	WIRE_UNFIT_NOT = 0,        /* it can be entered */
+	WIRE_UNFIT_32_BIT = 1,     /* it is a 32-bit program */
+	WIRE_UNFIT_FOREIGN = 2,    /* it is for another processor */
+	WIRE_UNFIT_PRIVILEGED = 3, /* it gains rights, so its loader takes no agent */
+	WIRE_UNFIT_NO_AGENT = 4,   /* the agent's file is not there for it */
+};
 struct wire_ask {
-	char program[256]; /* its path, cut if need be */
+	char program[252]; /* its path, cut if need be */
+	uint32_t unfit;    /* enum wire_unfit */
 };
 struct wire_welcome {
 	uint32_t magic;
