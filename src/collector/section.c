@@ -290,8 +290,9 @@ static const char *choose_note(const struct section *section, const struct trace
 		return section->how.note;
 	/* The next image would have called: it could not, or could not be entered. */
 	if (section->extra.executing && section->how.cause != TRACE_END_EXEC)
-		return "The program executed another one, which was not recorded: it is static or "
-		       "privileged, or in a network namespace of its own.";
+		return "The program executed another one, which was not recorded: its agent did "
+		       "not reach us (a network namespace of its own, a seccomp filter, or an "
+		       "environment that leaves it out).";
 	return "";
 }
 
