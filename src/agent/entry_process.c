@@ -2,7 +2,7 @@
 /*
  * Loader, processes, threads, endings. dlopen and dlmopen are passed on by a
  * tail jump: a wrapper would become the caller and change what they look for.
- * vfork returns twice on one stack and is not hooked at all.
+ * vfork returns twice on one stack: it is counted, and reached by a tail jump.
  */
 #include "agent/entry_process.h"
 #include "agent/entry.h"
@@ -248,17 +248,28 @@ EXEC_HOOK(execvpe, (const char *file, char *const *argv, char *const *envp),
 EXEC_HOOK(fexecve, (int fd, char *const *argv, char *const *envp),
 	  real.fexecve(fd, argv, request.envp), .by_fd = true, .fd = fd, .envp = envp)
 
+/* A child that has, or is about to have, a program of its own. */
+static void note_child(const struct call_site *site)
+{
+	struct lane *lane = process_lane(site);
+	if (lane)
+		process_emit(lane, site, WIRE_EV_SPAWNED, 0, 0);
+}
+
 /* The C library's own exec in a child of its own, which does not come by us. */
 #define SPAWN_HOOK(function, in_path)                                                         \
 	EXPORT int function(int *pid, const char *file, const void *actions, const void *how, \
 			    char *const *argv, char *const *envp)                             \
 	{                                                                                     \
 		RESOLVE(function);                                                            \
+		struct call_site site = CALL_SITE();                                          \
 		struct execute_request request = {                                            \
 			.file = file, .search = in_path, .spawn = true, .envp = envp};        \
 		struct rendezvous_link asked = ASK(&request);                                 \
 		int result = real.function(pid, file, actions, how, argv, request.envp);      \
 		execute_over(asked);                                                          \
+		if (!result)                                                                  \
+			note_child(&site);                                                    \
 		return result;                                                                \
 	}
 
@@ -472,7 +483,8 @@ EXPORT const char *__asan_default_options(void)
  * Pure pass-throughs that look at their arguments in registers and go on by a
  * tail jump, whatever the number of arguments:
  *   clone    a thread that shares its maker's thread pointer: from then on the
- *            kernel is asked who is calling
+ *            kernel is asked who is calling; or a child
+ *   vfork, system, popen   a child, which is only counted
  *   prctl, syscall   a seccomp filter is being installed: no system calls from now on;
  *            or reading the time-stamp counter is being forbidden
  * Only a thread that names itself by prctl gets a wrapper.
@@ -486,6 +498,12 @@ __attribute__((used)) static void saw_shared_thread(void)
 {
 	atomic_store(&agent.shared_tls, 1);
 	sample_leave();
+}
+
+__attribute__((used)) static void saw_child(void)
+{
+	struct call_site site = CALL_SITE();
+	note_child(&site);
 }
 
 /* Strict mode takes the time-stamp counter away too. */
@@ -534,11 +552,20 @@ __attribute__((used)) void process_saw_syscall(long number, unsigned long first,
 		"2:\n" KEEPING_ARGUMENTS("pass_resolve") "	jmp *real_" #name "(%rip)\n" \
 							 ".size " #name ", .-" #name "\n")
 
-/* CLONE_VM 0x100, CLONE_SETTLS 0x80000, CLONE_VFORK 0x4000; flags are in edx. */
+/* CLONE_VM 0x100, CLONE_SETTLS 0x80000, CLONE_VFORK 0x4000, CLONE_THREAD 0x10000; flags are in edx.
+ */
 PASS_THROUGH(clone, "	mov %edx, %r11d\n"
 		    "	and $0x84100, %r11d\n"
 		    "	cmp $0x100, %r11d\n"
-		    "	jne 1f\n" KEEPING_ARGUMENTS("saw_shared_thread"));
+		    "	jne 3f\n" KEEPING_ARGUMENTS(
+			    "saw_shared_thread") "3:\n"
+						 "	test $0x10000, %edx\n"
+						 "	jnz 1f\n" KEEPING_ARGUMENTS("saw_child"));
+PASS_THROUGH(vfork, KEEPING_ARGUMENTS("saw_child"));
+/* Without a command it only asks whether there is a shell. */
+PASS_THROUGH(system, "	test %rdi, %rdi\n"
+		     "	jz 1f\n" KEEPING_ARGUMENTS("saw_child"));
+PASS_THROUGH(popen, KEEPING_ARGUMENTS("saw_child"));
 /* PR_SET_NAME 15, PR_SET_SECCOMP 22, PR_SET_TSC 26. */
 PASS_THROUGH(prctl, "	cmp $15, %edi\n"
 		    "	je name_by_prctl\n"

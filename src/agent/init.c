@@ -33,7 +33,7 @@ enum { START_PATIENCE_S = 10, START_CLOCK = 1 }; /* CLOCK_MONOTONIC */
 struct agent agent;
 struct agent_fixed agent_fixed = {0};
 struct real_functions real = {0};
-void *real_clone, *real_prctl, *real_syscall;
+void *real_clone, *real_prctl, *real_syscall, *real_vfork, *real_system, *real_popen;
 
 static struct elf_scope agent_scope; /* set once, with the real functions */
 static char *const **agent_environ;  /* set once, with them; NULL: there is none */
@@ -54,6 +54,9 @@ void real_resolve(void)
 	real_clone = elf_find_next(&scope, "clone");
 	real_prctl = elf_find_next(&scope, "prctl");
 	real_syscall = elf_find_next(&scope, "syscall");
+	real_vfork = elf_find_next(&scope, "vfork");
+	real_system = elf_find_next(&scope, "system");
+	real_popen = elf_find_next(&scope, "popen");
 	agent_environ = elf_find_object_any(&scope, "environ");
 	agent_scope = scope;
 	agent_fixed.main_stack_end = auxv.random;

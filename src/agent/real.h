@@ -71,7 +71,7 @@ struct real_functions {
 };
 
 /* Reached from assembly only. */
-extern void *real_clone, *real_prctl, *real_syscall;
+extern void *real_clone, *real_prctl, *real_syscall, *real_vfork, *real_system, *real_popen;
 
 extern struct real_functions real __attribute__((visibility("hidden")));
 

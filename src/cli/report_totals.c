@@ -425,10 +425,12 @@ static void put_recording(const struct report *report, struct out *out)
 				 "lower bounds.");
 	put_not_stored(report, out);
 	if (end->children_not_recorded) {
-		snprintf(line, sizeof line,
-			 "%s child processes were not recorded: 'tidemark run --children' "
-			 "records them.",
-			 units_grouped(end->children_not_recorded).text);
+		bool one = end->children_not_recorded == 1;
+		snprintf(line, sizeof line, "%s child process%s not recorded: %s.",
+			 units_grouped(end->children_not_recorded).text, one ? " was" : "es were",
+			 meta->children ? "no agent got in, or had anything to record"
+			 : one          ? "'tidemark run --children' records it"
+					: "'tidemark run --children' records them");
 		put_warning(out, line);
 	}
 	if (end->note[0])

@@ -321,7 +321,7 @@ static int begin_piece(struct session *session, struct session_process *process,
 		section_free(next);
 		return error;
 	}
-	section_rotate(before, next);
+	section_rotate(before, next, process->children_recorded);
 	return 0;
 }
 
@@ -349,7 +349,6 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 	next->role = process->role;
 	next->program = tm_strdup(process->program ? process->program : "");
 	next->recording = recording;
-	next->children_recorded = process->children_recorded;
 	next->series_id = process->series_id;
 	next->usr1_seen = process->usr1_seen;
 	next->known = process->known;
@@ -513,6 +512,7 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 						    .cause = TRACE_END_EXEC,
 						    .children_recorded = process->children_recorded,
 						    .more_follows = true});
+		process->children_recorded = 0; /* as many as the image makes itself */
 		error = begin_image(session, process, &image, &fd, &err);
 	} else if (!process && admit_qualifies(session, peer->pid, image.parent)) {
 		error = admit_new(session, peer, &image, &fd, &err);

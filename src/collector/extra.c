@@ -265,6 +265,9 @@ static void take_kind(struct extra *extra, enum wire_extra kind, const struct co
 	case WIRE_EV_FORKED:
 		take_fork(extra, in, kind == WIRE_EV_FORKED);
 		break;
+	case WIRE_EV_SPAWNED:
+		extra->forks++;
+		break;
 	case WIRE_EV_EXIT:
 		extra->exiting = true;
 		extra->exit_status = (int32_t)in->words[0];
@@ -327,6 +330,7 @@ void extra_take(struct extra *extra, struct cursor *cursor, uint64_t stamp, cons
 		[WIRE_EV_HEAP_DISCARD] = 3,
 		[WIRE_EV_HEAP_GROW] = 4,
 		[WIRE_EV_MARK] = 0,
+		[WIRE_EV_SPAWNED] = 0,
 	};
 	struct copied in;
 	const volatile uint64_t *shared = at;

@@ -20,11 +20,12 @@
 enum { PATIENCE_S = 1 };
 #define FIRST_NS 1000 /* what lived before has time 0, what happens after has more */
 
-void section_rotate(struct section *section, struct section *next)
+void section_rotate(struct section *section, struct section *next, uint64_t children_recorded)
 {
 	struct timespec deadline;
 	section->heir = next;
-	section_end(section, &(struct section_ending){.cause = TRACE_END_ROTATED});
+	section_end(section, &(struct section_ending){.cause = TRACE_END_ROTATED,
+						      .children_recorded = children_recorded});
 	clock_gettime(CLOCK_MONOTONIC, &deadline); /* as section->given was made */
 	deadline.tv_sec += PATIENCE_S;
 	pthread_mutex_lock(&next->lock);

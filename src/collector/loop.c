@@ -119,6 +119,8 @@ static void stop_all(struct session *session, uint32_t cause, const char *note)
 			continue;
 		section_end(section, &(struct section_ending){.cause = cause,
 							      .note = entering_note(process, note),
+							      .children_recorded =
+								      process->children_recorded,
 							      .still_runs = true});
 	}
 }

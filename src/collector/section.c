@@ -228,6 +228,7 @@ static void write_meta(struct section *section, const struct inherit_set *inheri
 			(uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
 		.addresses = options->addresses,
 		.free_stacks = options->free_stacks,
+		.children = options->follow_forks,
 		.depth = options->depth,
 		.series_id = options->series_id, /* the first piece cannot know of the next */
 		.piece = section->piece,

@@ -58,8 +58,9 @@ TM_MUST_CHECK int section_new_piece(const struct section_options *options, struc
 /*
  * Ends `section`, in favour of `next`; `next` must live as long. Waits a moment, so that what
  * happens after is in `next`; if the disk is slow, it may still be in `section`. Thread-safe.
+ * children_recorded: as in struct section_ending, of `section`.
  */
-void section_rotate(struct section *section, struct section *next);
+void section_rotate(struct section *section, struct section *next, uint64_t children_recorded);
 
 /* It has not yet taken what it gets from forked_from, which must live until then. Thread-safe. */
 bool section_awaits_parent(const struct section *section);

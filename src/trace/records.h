@@ -283,6 +283,7 @@ struct trace_meta {
 	uint64_t start_unix_ns; /* wall clock at time_ns == 0 */
 	uint64_t page_bytes, machine_bytes;
 	bool addresses, free_stacks;
+	bool children; /* those of the program are recorded, too, each in a trace of its own */
 	uint32_t depth;
 	uint64_t sample_bytes; /* the interval, when it began; 0: exact */
 	uint64_t cull_ns;      /* blocks that live shorter may be missing one by one; 0: none */

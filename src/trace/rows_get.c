@@ -243,6 +243,9 @@ static void set_meta(struct trace_meta *meta, const struct field *field, struct 
 	case META_UNKNOWN:
 		meta->unknown = (uint32_t)field->number;
 		break;
+	case META_CHILDREN:
+		meta->children = field->number != 0;
+		break;
 	}
 }
 

@@ -169,6 +169,8 @@ void rows_put_meta(struct bytes *out, const struct trace_meta *meta)
 		put_text(out, META_ORIGIN, meta->origin);
 	if (meta->unknown)
 		put_number(out, META_UNKNOWN, meta->unknown);
+	if (meta->children)
+		put_number(out, META_CHILDREN, 1);
 }
 
 void rows_put_end(struct bytes *out, const struct trace_end *end)

@@ -290,7 +290,8 @@ enum wire_extra {
 	/* Memory that a heap hands out from now on: w2 = the heap's key, w3 = its parent's (0:
 	 * malloc or a mapping), w4 = address, w5 = bytes */
 	WIRE_EV_HEAP_GROW = 22,
-	WIRE_EV_MARK = 23, /* w2.. = text, padded with zeros: the program names this moment */
+	WIRE_EV_MARK = 23,    /* w2.. = text, padded with zeros: the program names this moment */
+	WIRE_EV_SPAWNED = 24, /* a child was made, or is about to be, that executes at once */
 };
 
 /*

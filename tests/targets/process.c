@@ -6,6 +6,7 @@
  *   vfork         children that borrow the memory: their blocks are the parent's
  *   fork_vfork    a child whose first act is a child that borrows its memory
  *   spawn         posix_spawn of this program's mode "leaf"
+ *   commands      3 children by system, 4 by popen
  *   exec N        N images after each other; the last writes the ledger
  *   exec_fail     an exec that fails; the program goes on
  *   daemon        leaves the group and the parent behind, then works on
@@ -18,6 +19,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 
 extern char **environ;
@@ -184,6 +187,17 @@ static void mode_spawn(void)
 	parent_work(20);
 }
 
+static void mode_commands(void)
+{
+	for (int i = 0; i < 3; i++)
+		check(system("exit 5") == 5 << 8, "no system");
+	check(system(NULL), "no shell");
+	for (int i = 0; i < 4; i++) {
+		FILE *stream = popen("exit 6", "r");
+		check(stream && pclose(stream) == 6 << 8, "no popen");
+	}
+}
+
 /* The exec family, one form per image. */
 static void exec_form(long form, const char *text)
 {
@@ -303,6 +317,8 @@ int main(int argc, char **argv)
 		mode_vfork();
 	else if (!strcmp(mode, "spawn"))
 		mode_spawn();
+	else if (!strcmp(mode, "commands"))
+		mode_commands();
 	else if (!strcmp(mode, "exec"))
 		mode_exec(argc > 2 ? argv[2] : "0");
 	else if (!strcmp(mode, "exec_fail"))

@@ -230,6 +230,7 @@ struct trace_meta fixture_meta(void)
 		.page_bytes = 4096,
 		.machine_bytes = UINT64_C(1) << 35,
 		.addresses = true,
+		.children = true,
 		.depth = 1024,
 	};
 }
@@ -352,6 +353,7 @@ static void check_meta(struct trace_reader *r)
 	CHECK_EQ_U64(meta->machine_bytes, want.machine_bytes);
 	CHECK(meta->addresses == want.addresses);
 	CHECK_EQ_U64(meta->depth, want.depth);
+	CHECK(meta->children == want.children);
 }
 
 static void check_modules(struct trace_reader *r)

@@ -61,12 +61,36 @@ def children_vfork(t):
 
 @case("process/vfork", "blocks made in a vfork child are lost, or the parent breaks")
 def vfork(t):
-    t.compare(["process", "vfork"])
+    report, _ = t.compare(["process", "vfork"])
+    t.equal("children_not_recorded", report["children_not_recorded"], 100)
 
 
 @case("process/spawn", "posix_spawn fails or mixes the child's figures in")
 def spawn(t):
-    t.compare([str(t.target("process")), "spawn"])
+    report, _ = t.compare([str(t.target("process")), "spawn"])
+    t.equal("children_not_recorded", report["children_not_recorded"], 10)
+
+
+@case("process/commands", "children of system() and popen() are missing, and nothing says so")
+def commands(t):
+    advice = "'tidemark run --children'"
+    for options, wanted in ((["-f"], 7), (["-f", "-c"], 0)):
+        t.equal("exit status", t.record(["process", "commands"], options).status, 0)
+        t.equal(f"{options}: children_not_recorded", t.report()["children_not_recorded"], wanted)
+        t.equal(f"{options}: advice", advice in t.tool("report", t.trace).out, wanted > 0)
+
+
+@case("process/children_missed", "who asked for children is told to ask for them")
+def children_missed(t):
+    """A child that executes nothing that can be recorded; and the recording of the image before."""
+    t.record(["/bin/sh", "-c", "/bin/true; exec " + " ".join(map(str, [
+        t.target("starter"), "vfork", t.target("simple_32"), "3"]))], ["-c"], {"LEDGER": ""})
+    found = [path for path in t.folder.glob("*.tide")
+             if t.report(path)["program"] == str(t.target("starter"))]
+    t.need(len(found) == 1, f"{len(found)} traces of the program")
+    t.equal("children_not_recorded", t.report(found[0])["children_not_recorded"], 1)
+    text = t.tool("report", found[0]).out
+    t.expect("1 child process was not recorded" in text and "--children" not in text, text)
 
 
 @case("process/exec", "after exec the trace ends or shows the wrong image")
