@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "collector/loader.h"
 #include "inject/patch.h"
 #include "inject/patch_room.h"
 #include "inject/proc.h"
@@ -28,6 +29,7 @@ struct work {
 	size_t module_count;
 	dev_t program_device;
 	ino_t program_inode;
+	bool is_loader; /* which was called by its name; the program is another file */
 };
 
 void patching_refuse(char unhooked[PATCHING_UNHOOKED_BYTES], const char *name, const char *reason)
@@ -154,7 +156,8 @@ static void place(struct work *work, struct plan *plan, const struct proc_map *m
 
 static bool is_program(const struct work *work, const struct stat *facts)
 {
-	return facts->st_dev == work->program_device && facts->st_ino == work->program_inode;
+	return !work->is_loader && facts->st_dev == work->program_device &&
+	       facts->st_ino == work->program_inode;
 }
 
 static void plan_module(struct work *work, int fd, const struct proc_map *map)
@@ -261,6 +264,7 @@ static bool look(struct work *work)
 		return false;
 	work->program_device = facts.st_dev;
 	work->program_inode = facts.st_ino;
+	work->is_loader = loader_is_file(path);
 	return !patch_room_init(&work->room, &work->maps, program_code(work));
 }
 

@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "collector/loader.h"
 #include "collector/sanitizer.h"
 #include "inject/plan.h"
 
@@ -114,6 +115,7 @@ static bool is_go_note(int fd, const Elf64_Phdr *segment)
 
 struct elf_traits {
 	bool interpreter; /* the loader starts it */
+	bool loader;      /* it is the loader */
 	bool go;
 };
 
@@ -129,6 +131,8 @@ static struct elf_traits read_traits(int fd, const Elf64_Ehdr *head)
 			traits.interpreter |= headers[i].p_type == PT_INTERP;
 			traits.go |= headers[i].p_type == PT_NOTE && is_go_note(fd, &headers[i]);
 		}
+	if (headers && head->e_type == ET_DYN && got == bytes)
+		traits.loader = loader_is(fd, headers, got / sizeof *headers);
 	tm_free(headers);
 	return traits;
 }
@@ -194,7 +198,7 @@ static enum preflight_verdict check_elf(struct preflight *ret, int fd, const voi
 			ret->image);
 		return PREFLIGHT_UNRECORDABLE;
 	}
-	if (!traits.interpreter)
+	if (!traits.interpreter && !traits.loader)
 		return check_static(ret, fd, hooks, err);
 	sanitizer_find(fd, ret->sanitizer, sizeof ret->sanitizer);
 	return PREFLIGHT_GOOD;

@@ -160,6 +160,22 @@ def started_loader(t):
             t.expect("Not recorded" not in text, f"{loader}: {text!r}")
 
 
+@case("allocators/by_loader", "a program that is started through its loader is refused")
+def by_loader(t):
+    """By the loader's path, alone and behind another program, with nothing to be said about it."""
+    pairs = (("/lib64/ld-linux-x86-64.so.2", "simple"), ("/lib/ld-musl-x86_64.so.1", "simple_musl"))
+    for loader, program in pairs:
+        if not pathlib.Path(loader).exists() or not t.target(program).exists():
+            continue
+        for before in ([], ["/usr/bin/env"]):
+            command = [*before, loader, t.target(program), "3"]
+            bare, result = t.bare(command), t.record(command, ["-f"])
+            t.same_behaviour(bare, result)
+            report = t.report(None, "--by", "function")
+            t.functions_match(report, t.ledger())
+            t.equal(f"{command}: note", report["note"] or "", "")
+
+
 @case("allocators/started_by_shell", "a static program is missed when a shell or a script starts it")
 def started_by_shell(t):
     """One trace, of the program: what started it is not kept."""
