@@ -179,20 +179,33 @@ void args_print_options(const struct args_option *options, size_t count)
 	}
 }
 
-bool args_number(const struct args *args, const char *option, const char *text, uint64_t max,
-		 uint64_t *ret_number)
+static bool take_number(const struct args *args, const char *option, const char *text, uint64_t min,
+			uint64_t max, uint64_t *ret_number)
 {
 	char *end;
 	errno = 0;
 	unsigned long long number = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end || errno || number > max) {
+	if (text[0] < '0' || text[0] > '9' || *end || errno || number < min || number > max) {
 		fprintf(stderr,
-			"tidemark %s: '%s' takes a whole number from 0 to %llu, not '%s'.\n",
-			args->command, option, (unsigned long long)max, text);
+			"tidemark %s: '%s' takes a whole number from %llu to %llu, not '%s'.\n",
+			args->command, option, (unsigned long long)min, (unsigned long long)max,
+			text);
 		return false;
 	}
 	*ret_number = number;
 	return true;
+}
+
+bool args_number(const struct args *args, const char *option, const char *text, uint64_t max,
+		 uint64_t *ret_number)
+{
+	return take_number(args, option, text, 0, max, ret_number);
+}
+
+bool args_count(const struct args *args, const char *option, const char *text, uint64_t max,
+		uint64_t *ret_count)
+{
+	return take_number(args, option, text, 1, max, ret_count);
 }
 
 bool args_in_out(const struct args *args, const char *word, const char **in, const char **out)

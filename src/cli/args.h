@@ -68,6 +68,9 @@ void args_print_options(const struct args_option *options, size_t count);
 /* A whole number from 0 to max; false after a message naming the option. */
 bool args_number(const struct args *args, const char *option, const char *text, uint64_t max,
 		 uint64_t *ret_number);
+/* The same from 1 on. */
+bool args_count(const struct args *args, const char *option, const char *text, uint64_t max,
+		uint64_t *ret_count);
 
 /* The next word of a command that takes two files; false after a message about a third. */
 bool args_in_out(const struct args *args, const char *word, const char **in, const char **out);

@@ -90,6 +90,8 @@ int cmd_run(int argc, char **argv)
 	if (!run_options_from_environment(request, "run") ||
 	    !run_options_parse(request, argc, argv))
 		return USAGE;
+	if (request->attaches)
+		return cmd_attach(argc, argv);
 	if (request->record.help) {
 		run_options_help();
 		return 0;

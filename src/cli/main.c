@@ -51,6 +51,7 @@ static const struct command commands[] = {
 	{"-h", cmd_help, NULL},
 	{"--version", cmd_version, NULL},
 	{"-V", cmd_version, NULL},
+	{"-v", cmd_version, NULL},
 	{"--analyze", cmd_analyze, NULL},
 	{"-a", cmd_analyze, NULL},
 };
@@ -75,7 +76,14 @@ static void print_usage(FILE *to)
 	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
 		if (commands[i].help)
 			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
-	fputs("\nType 'tidemark help COMMAND' for a command's options.\n", to);
+	fputs("\n"
+	      "Options, the way heaptrack has them:\n"
+	      "  -p, --pid PID       attach to a running process; other options may come before\n"
+	      "  -a, --analyze FILE  show a trace: in the browser where there is a display, else\n"
+	      "                      as a report\n"
+	      "\n"
+	      "Type 'tidemark help COMMAND' for a command's options.\n",
+	      to);
 }
 
 static int fail_unknown(const char *word)

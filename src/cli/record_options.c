@@ -15,7 +15,7 @@ static bool complain(const struct args *args, const struct tm_error *err)
 static bool take_depth(struct collector_options *run, const struct args *args, const char *value)
 {
 	uint64_t number;
-	if (!args_number(args, "depth", value, WIRE_DEPTH_MAX, &number))
+	if (!args_count(args, "depth", value, WIRE_DEPTH_MAX, &number))
 		return false;
 	run->depth = (uint32_t)number;
 	return true;

@@ -13,6 +13,7 @@ enum {
 	OPT_DELAY,
 	OPT_ON_USR1,
 	OPT_DORMANT,
+	OPT_PID,
 };
 
 static const struct args_option options[] = {
@@ -47,6 +48,7 @@ static const struct args_option options[] = {
 	{RECORD_LOG, 0, "log", "FILE",
 	 "with --daemon: what the program and tidemark print, else lost unless it goes to a "
 	 "file"},
+	{OPT_PID, 'p', "pid", "PID", NULL}, /* heaptrack's way to attach */
 	{RECORD_HELP, 'h', "help", NULL, "print this help"},
 };
 
@@ -55,6 +57,7 @@ enum { OPTION_COUNT = sizeof options / sizeof options[0] };
 void run_options_help(void)
 {
 	puts("Usage: tidemark [run] [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+	     "       tidemark [OPTIONS] -p PID        (attach: see 'help attach')\n"
 	     "\n"
 	     "Runs the program and records every allocation with its time, thread, size and\n"
 	     "stack into a trace (tidemark.<program>.<pid>.tide). Exit status, streams, signals\n"
@@ -154,9 +157,13 @@ bool run_options_parse(struct run_options *request, int argc, char **argv)
 			    .stop_at_word = true};
 	const char *value = NULL;
 	int id;
-	while ((id = args_next(&args, &value)) > ARGS_END)
+	while ((id = args_next(&args, &value)) > ARGS_END) {
+		request->attaches = id == OPT_PID;
+		if (request->attaches)
+			return true;
 		if (!take_option(request, &args, id, value))
 			return false;
+	}
 	if (id == ARGS_ERROR)
 		return false;
 	request->record.run.argv = argv + args.at;

@@ -9,6 +9,7 @@
 struct run_options {
 	struct record_options record; /* run.hooks points to its hooks */
 	bool dormant;
+	bool attaches; /* -p PID was met: the command line is one of 'attach' */
 };
 
 /*

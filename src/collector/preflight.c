@@ -63,6 +63,10 @@ static char *search_path(const char *name)
 static enum preflight_verdict find(const char *program, char **ret_path, struct tm_error *err)
 {
 	struct stat facts;
+	if (!*program) {
+		tm_fail(err, -ENOENT, "the name of the program is empty: no such program");
+		return PREFLIGHT_NOT_FOUND;
+	}
 	char *path = strchr(program, '/') ? tm_strdup(program) : search_path(program);
 	*ret_path = path;
 	if (!path || stat(path, &facts)) {

@@ -84,6 +84,9 @@ static void numbers(void)
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		CHECK(!args_number(&args, "--limit", bad[i], 10, &number));
 	CHECK_EQ_U64(number, 10);
+	CHECK(!args_count(&args, "--depth", "0", 10, &number));
+	CHECK(args_count(&args, "--depth", "1", 10, &number));
+	CHECK_EQ_U64(number, 1);
 }
 
 static void distances(void)

@@ -64,6 +64,7 @@ static void finds_as_a_shell_does(void)
 	preflight_done(&facts);
 	check("no-such-program-here", PREFLIGHT_NOT_FOUND, "PATH");
 	check("./no-such-program-here", PREFLIGHT_NOT_FOUND, "no such program");
+	check("", PREFLIGHT_NOT_FOUND, "no such program");
 	/* An empty part of PATH is the current folder. */
 	make_script("mine", "#!/bin/sh\n", 0700);
 	check("mine", PREFLIGHT_GOOD, NULL);

@@ -337,6 +337,11 @@ def names(t):
                      f"it says {result.err!r}")
             result = t.tool("-p", str(two.pid), "--dry-run")
             t.equal(f"exit status of -p ({result.err})", result.status, 0)
+            for words in (["-o", t.trace, "-p", str(two.pid)], ["-q", f"--pid={two.pid}"],
+                          ["-f", f"-p{two.pid}"]):
+                result = t.tool(*words, "--dry-run")
+                t.equal(f"exit status of {words} ({result.err})", result.status, 0)
+                t.expect(f"Process {two.pid} has" in result.out, f"{words}: {result.out!r}")
             two.finish()
         one.finish()
 

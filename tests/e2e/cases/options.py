@@ -48,6 +48,18 @@ def depth(t):
     t.expect(report["cut_stacks"] > 0, "no stack is marked as cut")
 
 
+@case("options/refused", "a command line that means nothing is taken, or its message is wrong")
+def refused(t):
+    for words, status, said in ((["run", "--depth", "0", "simple"], 2, "from 1 to 1024"),
+                                (["run", "--depth", "1025", "simple"], 2, "from 1 to 1024"),
+                                ([""], 127, "no such program"),
+                                (["run", "--", ""], 127, "no such program")):
+        result = t.tool(*words, env={"PATH": f"{t.folder}:/usr/bin:/bin"})
+        t.equal(f"{words}: exit status", result.status, status)
+        t.expect(said in result.err, f"{words}: {result.err!r}")
+    t.equal("-v", t.tool("-v").out, t.tool("version").out)
+
+
 @case("options/max_file_size", "--max-file-size is exceeded, or the figures after it are missing")
 def max_file_size(t):
     recorded = t.record(["big", "2"], options=["--max-file-size", "1M"])
