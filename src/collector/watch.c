@@ -17,11 +17,11 @@
 
 enum {
 	NOTE_COUNT = 256,
-	FIRST_MS = 10,   /* to the second look; then twice as long each time */
-	EARLY_MS = 100,  /* between looks in the first seconds */
+	FIRST_MS = 10,   /* between the first looks */
+	EARLY_MS = 100,  /* at most, in the first seconds */
 	LATER_MS = 1000, /* and after */
-	FIRST_LOOKS = 4,
-	EARLY_LOOKS = 30,
+	EARLY_SHARE = 8, /* a pause is this part of the time so far */
+	EARLY_END_MS = 3000,
 	ROLLUP_SHARE = 50, /* smaps_rollup may take 1/50 of the time */
 };
 
@@ -31,6 +31,7 @@ struct watch {
 	int hurry_fd;
 	_Atomic bool stopping, hurried;
 	struct lookout lookout;
+	uint64_t start_ns;
 	uint64_t samples; /* looks at the memory so far */
 	uint64_t next_sample_ns;
 	bool other_namespace;
@@ -66,15 +67,14 @@ bool watch_take(struct watch *watch, struct watch_note *ret_note)
 	return taken;
 }
 
-/*
- * The first looks follow each other quickly: whatever a short program holds was
- * seen once before it ends.
- */
-static uint64_t pause_ms(const struct watch *watch)
+/* What a short program holds at its end was seen shortly before, whenever that is. */
+static uint64_t pause_ms(const struct watch *watch, uint64_t now_ns)
 {
-	if (watch->samples < FIRST_LOOKS)
-		return (uint64_t)FIRST_MS << watch->samples;
-	return watch->samples < EARLY_LOOKS ? EARLY_MS : LATER_MS;
+	uint64_t age_ms = (now_ns - watch->start_ns) / 1000000u;
+	uint64_t pause = age_ms / EARLY_SHARE;
+	if (age_ms >= EARLY_END_MS)
+		return LATER_MS;
+	return pause < FIRST_MS ? FIRST_MS : pause > EARLY_MS ? EARLY_MS : pause;
 }
 
 /* smaps_rollup holds the process's memory lock for milliseconds per GiB: not too often. */
@@ -87,7 +87,7 @@ static void look_at_rollup(struct watch *watch)
 	watch->pss_bytes = procfs_rollup(watch->options.pid, &rollup) ? rollup.pss_bytes : 0;
 	uint64_t cost = clock_steady_ns() - before;
 	uint64_t pause = cost * ROLLUP_SHARE;
-	uint64_t least = pause_ms(watch) * 1000000u;
+	uint64_t least = pause_ms(watch, before) * 1000000u;
 	watch->next_rollup_ns = before + (pause > least ? pause : least);
 }
 
@@ -193,10 +193,10 @@ static void look_by_time(struct watch *watch, uint64_t now_ns)
 	if (now_ns < watch->next_sample_ns)
 		return;
 	look_at_memory(watch);
-	if (watch->samples % 10 == FIRST_LOOKS + 1)
+	if (watch->samples % 10 == 5)
 		look_at_names(watch);
 	look_at_seccomp(watch);
-	watch->next_sample_ns = now_ns + pause_ms(watch) * 1000000u;
+	watch->next_sample_ns = now_ns + pause_ms(watch, now_ns) * 1000000u;
 	watch->samples++;
 }
 
@@ -239,6 +239,7 @@ int watch_start(const struct watch_options *options, struct watch **ret_watch, s
 	if (!watch)
 		return tm_fail(err, -ENOMEM, "out of memory");
 	watch->options = *options;
+	watch->start_ns = clock_steady_ns();
 	watch->hurry_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	watch->other_namespace = procfs_other_namespace(options->pid);
 	lookout_init(&watch->lookout,
