@@ -237,7 +237,7 @@ __attribute__((noinline)) static struct rendezvous_link ask(const struct execute
 	const char *called = session;
 	size_t bytes = strlen(file);
 	if (!find_session(request->envp, session)) {
-		if (!preload_wanted(request->spawn))
+		if (request->kind < KIND_UNFIT || !preload_wanted(request->spawn))
 			return nobody;
 		called = agent_fixed.session;
 	}

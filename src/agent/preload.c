@@ -41,6 +41,7 @@ static bool is_named(const char *entry, const char *name, size_t name_bytes)
 static bool look(char *const *envp, struct found *ret)
 {
 	const char *entry;
+	char first;
 	char session[WIRE_PAGE_SESSION_BYTES];
 	ret->preload = ret->session = NOWHERE;
 	ret->old[0] = '\0';
@@ -49,11 +50,13 @@ static bool look(char *const *envp, struct found *ret)
 			return false;
 		if (!entry)
 			return true;
-		if (is_named(entry, PRELOAD, sizeof PRELOAD - 1)) {
+		if (!borrowed_read(entry, &first, 1)) /* the kernel will refuse it */
+			return false;
+		if (first == PRELOAD[0] && is_named(entry, PRELOAD, sizeof PRELOAD - 1)) {
 			ret->preload = ret->count; /* the loader takes the last */
 			if (!borrowed_string(entry + sizeof PRELOAD - 1, ret->old, OLD_BYTES))
 				return false;
-		} else if (is_named(entry, SESSION, sizeof SESSION - 1)) {
+		} else if (first == SESSION[0] && is_named(entry, SESSION, sizeof SESSION - 1)) {
 			ret->session = ret->count;
 			if (!borrowed_string(entry + sizeof SESSION - 1, session, sizeof session) ||
 			    strlen(session) != strlen(agent_fixed.session) ||
