@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/file_text.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "inject/file_text.h"
 
 enum {
 	SECTIONS_MAX = 4096,

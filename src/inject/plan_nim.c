@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/file_text.h"
 #include "base/memory.h"
+#include "inject/file_text.h"
 
 enum {
 	RANGES_MAX = 64,

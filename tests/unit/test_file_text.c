@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_text.h"
 #include "base/io.h"
 #include "harness/tap.h"
+#include "inject/file_text.h"
 
 static const char text[] = "needle";
 enum { TEXT_BYTES = sizeof text - 1, FILE_BYTES = 2 * FILE_TEXT_ROOM + 100 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/file_text.h"
+#include "inject/file_text.h"
 
 #include <string.h>
 
