@@ -7,17 +7,18 @@
 #include "collector/session.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "collector/output.h"
 #include "collector/patching.h"
 #include "collector/procfs.h"
 
@@ -69,83 +70,6 @@ static char *link_of(pid_t pid, const char *name)
 	return tm_strdup(path);
 }
 
-/* ---- files ---- */
-
-/* A file under that name, or one like it. With --force not in the place of the program. */
-static int make_file(const struct session *session, pid_t pid, const char *wanted,
-		     struct output_file *ret_file, struct tm_error *err)
-{
-	const struct collector_options *options = session->options;
-	bool runs_already = options->pid || session->beside;
-	const char *programs[4] = {NULL};
-	size_t count = 0;
-	char image[32];
-	snprintf(image, sizeof image, "/proc/%d/exe", (int)pid);
-	if (runs_already)
-		programs[count++] = image;
-	if (session->preflight.path)
-		programs[count++] = session->preflight.path;
-	if (session->preflight.image)
-		programs[count++] = session->preflight.image;
-	const struct output_options output = {.path = wanted,
-					      .force = options->force && !session->process_count,
-					      .programs = programs};
-	return output_open(&output, ret_file, err);
-}
-
-static int open_file(struct session *session, const struct output_facts *facts,
-		     struct recording **ret_recording, struct tm_error *err)
-{
-	const struct collector_options *options = session->options;
-	struct output_file file = {.fd = -1};
-	char *wanted = NULL;
-	int error = output_path(options->output, facts, &wanted, err);
-	if (!error && session->process_count && facts->piece < 2)
-		admit_make_way(session, wanted, starter_role_of(facts->pid));
-	if (!error)
-		error = make_file(session, facts->pid, wanted, &file, err);
-	tm_free(wanted);
-	if (error)
-		return error;
-	if (options->pid)
-		output_give(file.fd);
-	struct recording_options recording = {.fd = file.fd,
-					      .path = file.path,
-					      .replaced = file.replaced,
-					      .addresses = !options->no_addresses,
-					      .max_bytes = options->max_file_bytes,
-					      .retain_ns = options->bounds.retain_ns,
-					      .retain_bytes = options->bounds.retain_bytes};
-	error = recording_new(&recording, ret_recording, err);
-	tm_free(file.path);
-	return error;
-}
-
-/* How often this process has begun a file. */
-static uint32_t next_piece(const struct session *session, pid_t pid)
-{
-	uint32_t piece = 1;
-	for (size_t i = 0; i < session->process_count; i++)
-		if (session->processes[i].pid == pid && session->processes[i].piece >= piece)
-			piece = session->processes[i].piece + 1;
-	for (size_t i = 0; i < session->finished_count; i++)
-		if (session->finished[i].pid == pid && session->finished[i].piece >= piece)
-			piece = session->finished[i].piece + 1;
-	return piece;
-}
-
-int admit_open_file(struct session *session, pid_t pid, const char *program,
-		    struct recording **ret_recording, struct tm_error *err)
-{
-	struct output_facts facts = {.pid = pid,
-				     .program = program,
-				     .piece = next_piece(session, pid),
-				     .rotates = session->options->bounds.rotate_ns ||
-						session->options->bounds.rotate_bytes,
-				     .start_unix_ns = session->start_unix_ns};
-	return open_file(session, &facts, ret_recording, err);
-}
-
 /* ---- letting in ---- */
 
 static struct session_process *add_process(struct session *session, pid_t pid)
@@ -159,7 +83,7 @@ static struct session_process *add_process(struct session *session, pid_t pid)
 		session->processes = grown;
 		session->process_room = room;
 	}
-	uint32_t piece = next_piece(session, pid);
+	uint32_t piece = admit_next_piece(session, pid);
 	struct session_process *process = &session->processes[session->process_count++];
 	*process = (struct session_process){.pid = pid, .pidfd = -1, .alive = true, .piece = piece};
 	if (getrandom(&process->series_id, sizeof process->series_id, 0) < 0 || !process->series_id)
@@ -440,11 +364,8 @@ static void forget_new(struct session *session, struct session_process *process)
 		session->first_recording = process->recording; /* its next image may do better */
 	else
 		recording_discard(process->recording);
-	if (process->pidfd >= 0)
-		close(process->pidfd);
-	tm_free(process->program);
-	patching_known_done(&process->known);
-	session->process_count--; /* it came last */
+	process->recording = NULL;
+	session_forget_process(session, process);
 }
 
 static int admit_new(struct session *session, struct rendezvous_peer *peer,
@@ -480,6 +401,28 @@ static int admit_new(struct session *session, struct rendezvous_peer *peer,
 	return 0;
 }
 
+/* Who waits for an answer has not closed the connection. */
+static bool is_gone(const struct rendezvous_peer *peer)
+{
+	char byte;
+	return recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/*
+ * The entry of who says hello. One that has ended, while somebody waits for an answer, is another
+ * process's, which had this pid before.
+ */
+static struct session_process *find_peer(struct session *session,
+					 const struct rendezvous_peer *peer)
+{
+	struct session_process *process = admit_find(session, peer->pid);
+	struct pollfd end = {.fd = process ? process->pidfd : -1, .events = POLLIN};
+	if (end.fd < 0 || poll(&end, 1, 0) <= 0 || is_gone(peer))
+		return process;
+	admit_see_end(session, process);
+	return NULL;
+}
+
 void admit_peer(struct session *session, struct rendezvous_peer *peer)
 {
 	if (peer->hello.forked == WIRE_HELLO_LOADED) {
@@ -494,7 +437,7 @@ void admit_peer(struct session *session, struct rendezvous_peer *peer)
 		return;
 	struct tm_error err = {0};
 	int fd = -1, error = 0;
-	struct session_process *process = admit_find(session, peer->pid);
+	struct session_process *process = find_peer(session, peer);
 	struct image image = {.parent = peer->pid ? procfs_parent(peer->pid) : 0,
 			      .forked = peer->hello.forked == WIRE_HELLO_FORKED,
 			      .woken = peer->hello.forked == WIRE_HELLO_WOKEN,
@@ -535,7 +478,28 @@ void admit_end_process(struct session *session, struct session_process *process,
 	process->alive = false;
 	if (section)
 		section_end(section, &how);
+	/* No other image can follow, for only the living are found by their pid. */
+	recording_close(process->recording);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	process->pidfd = -1;
+}
+
+struct section_ending admit_ending(int wait_status)
+{
+	bool by_signal = WIFSIGNALED(wait_status);
+	return (struct section_ending){.cause = by_signal ? TRACE_END_SIGNAL : TRACE_END_EXIT,
+				       .status = by_signal ? WTERMSIG(wait_status)
+							   : WEXITSTATUS(wait_status)};
+}
+
+/* Newer kernels tell how it ended, older only that. */
+void admit_see_end(struct session *session, struct session_process *process)
+{
+	int wait_status;
+	struct section_ending ending = {
+		.cause = TRACE_END_EXIT, .status = -1, .status_unknown = true};
+	if (procfs_exit_status(process->pid, process->pidfd, &wait_status))
+		ending = admit_ending(wait_status);
+	admit_end_process(session, process, &ending);
 }

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "collector/admit_drop.h"
 #include "collector/procfs.h"
 #include "collector/session.h"
 #include "inject/inject.h"

@@ -18,7 +18,6 @@
 #include "collector/environment.h"
 #include "collector/plain.h"
 #include "collector/procfs.h"
-#include "collector/rate.h"
 #include "collector/session.h"
 #include "inject/enter.h"
 
@@ -148,131 +147,12 @@ static int start(struct session *session, int *ret_exit_status, struct tm_error 
 		return 0;
 	}
 	waitpid(session->launch.pid, NULL, 0);
-	if (session->first_recording)
-		recording_discard(session->first_recording);
-	session->first_recording = NULL;
+	session->first_recording = recording_discard(session->first_recording);
 	if (error)
 		return error;
 	*ret_exit_status = failed == -ENOENT ? SESSION_NOT_FOUND : SESSION_NOT_EXECUTABLE;
 	return tm_fail(err, failed, "cannot execute '%s': %s", session->preflight.path,
 		       strerror(-failed));
-}
-
-/* ---- after it ended ---- */
-
-/* Not a single event: is there an allocator in the program that hides it? */
-static void explain_silence(struct collector_trace *trace)
-{
-	struct preflight facts;
-	if (preflight_check(trace->program ? trace->program : "", NULL, &facts, NULL) ==
-	    PREFLIGHT_GOOD)
-		trace->sanitizer = *facts.sanitizer;
-	preflight_done(&facts);
-}
-
-static void fill_trace(const struct session *session, const struct session_process *process,
-		       struct collector_trace *trace)
-{
-	struct section *section = recording_section(process->recording);
-	int error = recording_finish(process->recording, &trace->problem);
-	if (error && !trace->problem.code)
-		tm_fail(&trace->problem, error, "the trace is incomplete: %s", strerror(-error));
-	trace->path = tm_strdup(recording_path(process->recording));
-	trace->program = tm_strdup(process->program ? process->program : "");
-	trace->pid = process->pid;
-	trace->piece = process->piece;
-	trace->file_bytes = recording_bytes(process->recording);
-	recording_identity(process->recording, &trace->file_device, &trace->file_inode);
-	if (!section)
-		return;
-	const struct section_result *result = section_result(section);
-	trace->totals = result->totals;
-	trace->end = result->end;
-	trace->sample_bytes = result->sampled_bytes;
-	if (trace->path)
-		trace->rate = rate_of(session->options, trace->path, trace->file_bytes,
-				      trace->end.duration_ns);
-	trace->bad_events = result->bad_events;
-	trace->agent_began = result->agent_ready;
-	trace->never_on = result->never_on;
-	trace->earlier_events = recording_earlier_events(process->recording);
-	trace->name_warnings = result->name_warnings;
-	memcpy(trace->name_warning, result->name_warning, sizeof trace->name_warning);
-	trace->named = result->named;
-	trace->names_cut = result->names_cut;
-	if (!trace->totals.events)
-		explain_silence(trace);
-}
-
-/* A child's section may still look into its parent's. */
-static bool any_awaits_parent(const struct session *session)
-{
-	for (size_t i = 0; i < session->process_count; i++)
-		if (session->processes[i].recording &&
-		    recording_awaits_parent(session->processes[i].recording))
-			return true;
-	return false;
-}
-
-void session_harvest(struct session *session, bool wait)
-{
-	if (any_awaits_parent(session))
-		return; /* the next time */
-	for (size_t i = 0; i < session->process_count; i++) {
-		struct session_process *process = &session->processes[i];
-		if (!process->replaced || (!wait && !recording_is_done(process->recording)))
-			continue;
-		struct collector_trace *grown = tm_grow_array(
-			session->finished, session->finished_count + 1, sizeof *grown);
-		if (!grown)
-			return;
-		session->finished = grown;
-		grown[session->finished_count] = (struct collector_trace){0};
-		fill_trace(session, process, &grown[session->finished_count++]);
-		tm_free(process->program);
-		tm_free(process->moved_from);
-		recording_free(process->recording);
-		tm_free(process->not_entered);
-		tm_free(process->end_note);
-		patching_known_done(&process->known);
-		session->process_count--;
-		memmove(process, process + 1, (session->process_count - i) * sizeof *process);
-		i--;
-	}
-}
-
-static int compare_traces(const void *a, const void *b)
-{
-	const struct collector_trace *x = a, *y = b;
-	uint64_t x_bytes = x->totals.peak_bytes, y_bytes = y->totals.peak_bytes;
-	return x_bytes < y_bytes ? 1 : -(x_bytes > y_bytes);
-}
-
-void session_fill_result(struct session *session, struct collector_result *result)
-{
-	admit_drop_starters(session);
-	entering_tell(session);
-	/* Pieces may be done in another order than they were begun: the last of them only now. */
-	session_harvest(session, true);
-	rotate_prune(session);
-	result->ran = true;
-	result->plain = session->plain;
-	result->wait_status = session->wait_status;
-	result->duration_ns = clock_steady_ns() - session->start_ns;
-	result->warning = session->warning;
-	result->pieces_deleted = session->pieces_deleted;
-	result->recorded = session->process_count + session->finished_count > 0;
-	result->traces = tm_alloc_array(session->process_count + session->finished_count + 1,
-					sizeof *result->traces);
-	for (size_t i = 0; result->traces && i < session->finished_count; i++)
-		result->traces[result->trace_count++] = session->finished[i];
-	session->finished_count = result->traces ? 0 : session->finished_count;
-	for (size_t i = 0; result->traces && i < session->process_count; i++)
-		if (!session->processes[i].dropped)
-			fill_trace(session, &session->processes[i],
-				   &result->traces[result->trace_count++]);
-	if (result->traces)
-		qsort(result->traces, result->trace_count, sizeof *result->traces, compare_traces);
 }
 
 void session_close(struct session *session)
@@ -281,22 +161,8 @@ void session_close(struct session *session)
 		if (session->peers[i].fd >= 0)
 			rendezvous_answer(&session->peers[i], -1);
 	entrants_done(&session->entrants);
-	for (size_t i = 0; i < session->process_count; i++) {
-		tm_free(session->processes[i].program);
-		tm_free(session->processes[i].moved_from);
-		recording_free(session->processes[i].recording);
-		tm_free(session->processes[i].not_entered);
-		tm_free(session->processes[i].end_note);
-		patching_known_done(&session->processes[i].known);
-	}
-	tm_free(session->processes);
-	for (size_t i = 0; i < session->finished_count; i++) {
-		tm_free(session->finished[i].path);
-		tm_free(session->finished[i].program);
-	}
-	tm_free(session->finished);
-	if (session->first_recording)
-		recording_discard(session->first_recording);
+	session_free_entries(session);
+	recording_discard(session->first_recording);
 	namer_stop(&session->namer);
 	environment_free(session->environment);
 	rendezvous_close(&session->rendezvous);

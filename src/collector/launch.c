@@ -17,13 +17,20 @@ void launch_prepare(struct launch_origin *ret_origin)
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
 			break;
+	if (!getrlimit(RLIMIT_NOFILE, &ret_origin->files)) {
+		struct rlimit all_files = ret_origin->files;
+		all_files.rlim_cur = all_files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &all_files);
+	}
 	sigaction(SIGCHLD, &by_default, &ret_origin->child);
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &ret_origin->mask);
 }
 
-static void restore_signals(const struct launch_origin *origin)
+static void restore_origin(const struct launch_origin *origin)
 {
+	if (origin->files.rlim_max)
+		setrlimit(RLIMIT_NOFILE, &origin->files);
 	sigaction(SIGCHLD, &origin->child, NULL);
 	sigprocmask(SIG_SETMASK, &origin->mask, NULL);
 }
@@ -55,7 +62,7 @@ static int exec_program(const struct launch_options *options, char *const *envir
 
 int launch_replace(const struct launch_options *options)
 {
-	restore_signals(options->origin);
+	restore_origin(options->origin);
 	return exec_program(options, options->plain_environment);
 }
 
@@ -66,7 +73,7 @@ static _Noreturn void run_child(const struct launch_options *options, int go_fd,
 	/* Signals stay blocked meanwhile: one that comes now is delivered to the program. */
 	if (io_read(go_fd, &order, 1, &got) || got != 1 || order == LAUNCH_CANCEL)
 		_exit(125);
-	restore_signals(options->origin);
+	restore_origin(options->origin);
 	int error = exec_program(options, order == LAUNCH_RECORDED ? options->environment
 								   : options->plain_environment);
 	if (io_write(status_fd, &error, sizeof error))

@@ -10,18 +10,21 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 /* How we were started: what the program must find as it was. */
 struct launch_origin {
 	sigset_t mask;
 	struct sigaction child; /* SIGCHLD: ignored means that nobody may wait */
+	struct rlimit files;    /* open ones: we may have as many as the hard limit allows */
 };
 
 /*
  * Blocks all signals in this thread (and those it makes) so that they can be
- * read from a signalfd, takes SIGCHLD's default, and fills closed standard
- * streams so that no file of ours becomes one of them. Before any thread exists.
+ * read from a signalfd, takes SIGCHLD's default, raises the limit of open files
+ * (each process that is recorded takes some), and fills closed standard streams
+ * so that no file of ours becomes one of them. Before any thread exists.
  */
 void launch_prepare(struct launch_origin *ret_origin);
 

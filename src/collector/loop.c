@@ -8,16 +8,21 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "collector/procfs.h"
 
 enum {
 	GREETING_NS = 2 * 1000 * 1000 * 1000, /* to say hello in */
 	IDLE_POLL_MS = 1000,
-	WAKE_POLL_MS = 50, /* while a program is to be woken */
+	WAKE_POLL_MS = 50,                 /* while a program is to be woken */
+	HOLD_MS = 5,                       /* while nobody is let in */
+	NO_ROOM_NS = 20 * 1000 * 1000,     /* until somebody may be let in again, if there were no
+					      descriptors */
+	UNFINISHED_MOST = 32,              /* beyond, new ones wait, but only while it gets on: */
+	UNFINISHED_NS = 200 * 1000 * 1000, /* one must be done within this time */
 };
 
 /* What is always polled, in this order. */
@@ -29,6 +34,15 @@ enum {
 	POLL_FOLLOW,
 	POLL_ENTRANTS,
 	POLL_PEERS
+};
+
+/* Then the peers, and behind them a place for each entry of a process. */
+struct polls {
+	struct pollfd few[POLL_PEERS + SESSION_PEERS];
+	struct pollfd *more; /* owned; NULL: few are enough */
+	struct pollfd *rows;
+	size_t count, room;
+	size_t first_process, process_count;
 };
 
 static void drop_peer(struct rendezvous_peer *peer)
@@ -55,8 +69,12 @@ static void accept_peers(struct session *session)
 		struct rendezvous_peer *peer = &session->peers[i];
 		if (peer->fd >= 0)
 			continue;
-		if (!rendezvous_accept(&session->rendezvous, peer)) {
+		int error = rendezvous_accept(&session->rendezvous, peer);
+		if (error) {
 			peer->fd = -1;
+			/* Who knocks stays at the door, which would be looked at all the time. */
+			if (error != -EAGAIN)
+				session->accept_ns = clock_steady_ns() + NO_ROOM_NS;
 			return;
 		}
 		greet(session, peer);
@@ -70,31 +88,25 @@ static void expire_peers(struct session *session, uint64_t now_ns)
 			drop_peer(&session->peers[i]);
 }
 
-static struct section_ending ending_of(int wait_status)
+static void check_processes(struct session *session, const struct polls *polls)
 {
-	bool by_signal = WIFSIGNALED(wait_status);
-	return (struct section_ending){.cause = by_signal ? TRACE_END_SIGNAL : TRACE_END_EXIT,
-				       .status = by_signal ? WTERMSIG(wait_status)
-							   : WEXITSTATUS(wait_status)};
+	for (size_t i = 0; i < polls->process_count; i++) {
+		struct session_process *process = &session->processes[i];
+		const struct pollfd *row = &polls->rows[polls->first_process + i];
+		if (row->fd >= 0 && row->fd == process->pidfd && row->revents)
+			admit_see_end(session, process);
+	}
 }
 
-/* Processes that are not our children: newer kernels tell how they ended, older only that. */
-static void process_ended(struct session *session, struct session_process *process)
+/* Without a descriptor (none was left, or the kernel is old) the end of a process is not told. */
+static void check_unwatched(struct session *session)
 {
-	int wait_status;
-	struct section_ending ending = {
-		.cause = TRACE_END_EXIT, .status = -1, .status_unknown = true};
-	if (procfs_exit_status(process->pid, process->pidfd, &wait_status))
-		ending = ending_of(wait_status);
-	admit_end_process(session, process, &ending);
-}
-
-static void check_processes(struct session *session, const struct pollfd *polls, size_t count)
-{
-	for (size_t i = 0; i < session->process_count; i++)
-		for (size_t k = 0; k < count && session->processes[i].pidfd >= 0; k++)
-			if (polls[k].fd == session->processes[i].pidfd && polls[k].revents)
-				process_ended(session, &session->processes[i]);
+	for (size_t i = 0; i < session->process_count; i++) {
+		struct session_process *process = &session->processes[i];
+		if (process->alive && process->pidfd < 0 && process->pid != session->launch.pid &&
+		    kill(process->pid, 0) && errno == ESRCH)
+			admit_see_end(session, process);
+	}
 }
 
 static void set_states(struct session *session, enum wire_state state)
@@ -125,8 +137,39 @@ static void stop_all(struct session *session, uint32_t cause, const char *note)
 	}
 }
 
+/*
+ * Processes that end faster than their files are finished would fill the memory: who comes then
+ * waits a little. Not if it does not get on, for names may take minutes.
+ */
+static bool falls_behind(struct session *session, uint64_t now_ns)
+{
+	size_t count = session_unfinished(session), most = session->origin.files.rlim_max / 16;
+	bool fewer = count < session->unfinished_count;
+	session->unfinished_count = count;
+	if (count <= (most < UNFINISHED_MOST ? most : UNFINISHED_MOST))
+		session->unfinished_ns = 0;
+	else if (fewer || !session->unfinished_ns)
+		session->unfinished_ns = now_ns;
+	return session->unfinished_ns && now_ns - session->unfinished_ns < UNFINISHED_NS;
+}
+
+static bool has_place(const struct session *session)
+{
+	for (int i = 0; i < SESSION_PEERS; i++)
+		if (session->peers[i].fd < 0)
+			return true;
+	return false;
+}
+
+/* Who knocks must wait. */
+static bool is_held(struct session *session)
+{
+	uint64_t now_ns = clock_steady_ns();
+	return now_ns < session->accept_ns || !has_place(session) || falls_behind(session, now_ns);
+}
+
 /* Milliseconds until the next thing that happens by time. */
-static int run_timers(struct session *session)
+static int run_timers(struct session *session, bool held)
 {
 	const struct collector_options *options = session->options;
 	bool waits = waking_waits(session);
@@ -154,6 +197,8 @@ static int run_timers(struct session *session)
 	uint64_t look = rotate_tick(session);
 	if (look < next - now)
 		next = now + look;
+	if (held && next > now + HOLD_MS * 1000000ull)
+		next = now + HOLD_MS * 1000000ull;
 	return next > now ? (int)((next - now + 999999) / 1000000) : 0;
 }
 
@@ -168,24 +213,41 @@ static void followed_ended(struct session *session)
 	session->follow_fd = -1;
 }
 
-static size_t fill_polls(struct session *session, struct pollfd *polls, size_t room)
+/* Without memory for more rows those that have none are looked at later. */
+static void make_room(struct polls *polls, size_t process_count)
 {
-	size_t count = 0;
-	polls[count++] = (struct pollfd){.fd = session->signal_fd, .events = POLLIN};
-	polls[count++] = (struct pollfd){.fd = session->rendezvous.fd, .events = POLLIN};
-	polls[count++] = (struct pollfd){.fd = session->control.fd, .events = POLLIN};
-	polls[count++] = (struct pollfd){.fd = session->usr1_fd, .events = POLLIN};
-	polls[count++] = (struct pollfd){.fd = session->follow_fd, .events = POLLIN};
-	polls[count++] = (struct pollfd){.fd = session->entrants.done_fd, .events = POLLIN};
+	size_t room = POLL_PEERS + SESSION_PEERS + process_count;
+	if (room <= polls->room)
+		return;
+	struct pollfd *grown = tm_grow_array(polls->more, 2 * room, sizeof *grown);
+	if (grown) {
+		polls->rows = polls->more = grown;
+		polls->room = 2 * room;
+	}
+}
+
+static void add_poll(struct polls *polls, int fd)
+{
+	polls->rows[polls->count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+}
+
+static void fill_polls(struct session *session, struct polls *polls, bool held)
+{
+	make_room(polls, session->process_count);
+	polls->count = 0;
+	add_poll(polls, session->signal_fd);
+	add_poll(polls, held ? -1 : session->rendezvous.fd);
+	add_poll(polls, session->control.fd);
+	add_poll(polls, session->usr1_fd);
+	add_poll(polls, session->follow_fd);
+	add_poll(polls, session->entrants.done_fd);
 	for (int i = 0; i < SESSION_PEERS; i++)
 		if (session->peers[i].fd >= 0)
-			polls[count++] =
-				(struct pollfd){.fd = session->peers[i].fd, .events = POLLIN};
-	for (size_t i = 0; i < session->process_count && count < room; i++)
-		if (session->processes[i].pidfd >= 0)
-			polls[count++] = (struct pollfd){.fd = session->processes[i].pidfd,
-							 .events = POLLIN};
-	return count;
+			add_poll(polls, session->peers[i].fd);
+	polls->first_process = polls->count;
+	for (size_t i = 0; i < session->process_count && polls->count < polls->room; i++)
+		add_poll(polls, session->processes[i].pidfd);
+	polls->process_count = polls->count - polls->first_process;
 }
 
 /* A program was entered, or could not be: who waited for it may go on. */
@@ -199,10 +261,12 @@ static void entrants_over(struct session *session)
 		signals_reap(session);
 }
 
-static void handle_polls(struct session *session, const struct pollfd *polls, size_t count)
+static void handle_polls(struct session *session, const struct polls *all)
 {
+	const struct pollfd *polls = all->rows;
 	for (int i = 0; i < SESSION_PEERS; i++)
-		for (size_t k = POLL_PEERS; k < count && session->peers[i].fd >= 0; k++)
+		for (size_t k = POLL_PEERS; k < all->first_process && session->peers[i].fd >= 0;
+		     k++)
 			if (polls[k].fd == session->peers[i].fd && polls[k].revents) {
 				greet(session, &session->peers[i]);
 				break;
@@ -211,7 +275,7 @@ static void handle_polls(struct session *session, const struct pollfd *polls, si
 		accept_peers(session);
 	if (polls[POLL_SIGNALS].revents)
 		signals_handle(session);
-	check_processes(session, polls, count);
+	check_processes(session, all);
 	if (polls[POLL_CONTROL].revents)
 		command_serve(session);
 	if (polls[POLL_USR1].revents)
@@ -249,7 +313,7 @@ static void end_first(struct session *session)
 	for (size_t i = 0; i < session->process_count; i++) {
 		struct session_process *process = &session->processes[i];
 		if (process->pid == session->launch.pid && process->alive) {
-			struct section_ending ending = ending_of(session->wait_status);
+			struct section_ending ending = admit_ending(session->wait_status);
 			ending.peak_rss_bytes = session->peak_rss_bytes;
 			if (session->status_unknown) {
 				ending.status = -1;
@@ -262,16 +326,19 @@ static void end_first(struct session *session)
 
 void loop_run(struct session *session)
 {
-	struct pollfd polls[POLL_PEERS + SESSION_PEERS + 1024];
+	struct polls polls = {.room = POLL_PEERS + SESSION_PEERS};
 	bool first_ended = false;
+	polls.rows = polls.few;
 	if (!session->beside)
 		signals_reap(session);
 	while (goes_on(session)) {
 		waking_look(session);
-		size_t count = fill_polls(session, polls, sizeof polls / sizeof polls[0]);
-		int timeout_ms = run_timers(session);
-		if (poll(polls, count, timeout_ms) > 0)
-			handle_polls(session, polls, count);
+		bool held = is_held(session);
+		int timeout_ms = run_timers(session, held);
+		fill_polls(session, &polls, held);
+		if (poll(polls.rows, polls.count, timeout_ms) > 0)
+			handle_polls(session, &polls);
+		check_unwatched(session);
 		/* An older kernel has no descriptor that tells. */
 		if (session->beside && session->follow_fd < 0 && !session->ended &&
 		    kill(session->launch.pid, 0) && errno == ESRCH)
@@ -283,6 +350,7 @@ void loop_run(struct session *session)
 		session_harvest(session, false);
 		rotate_prune(session);
 	}
+	tm_free(polls.more);
 	if (!first_ended && session->ended)
 		end_first(session);
 	/* What the program left running is recorded no longer: our exit is its exit. */

@@ -252,3 +252,10 @@ int output_open(const struct output_options *options, struct output_file *ret_fi
 	return options->force ? open_replacing(options->path, options->programs, ret_file, err)
 			      : open_numbered(options->path, ret_file, err);
 }
+
+bool output_remove(const char *path, uint64_t device, uint64_t inode)
+{
+	struct stat facts;
+	return lstat(path, &facts) == 0 && S_ISREG(facts.st_mode) &&
+	       (uint64_t)facts.st_dev == device && (uint64_t)facts.st_ino == inode && !unlink(path);
+}

@@ -47,3 +47,7 @@ struct output_file {
  */
 TM_MUST_CHECK int output_open(const struct output_options *options, struct output_file *ret_file,
 			      struct tm_error *err);
+
+/* Removes a trace: only if the name still leads to the very file that was written. True: it is
+ * gone. */
+bool output_remove(const char *path, uint64_t device, uint64_t inode);

@@ -290,7 +290,7 @@ bool procfs_signal_waits(pid_t pid, int signal)
 	return waits;
 }
 
-/* A zombie's last field in its stat file, if we may look. */
+/* A zombie's last field in its stat file, if we may look. X: just now it is taken away. */
 static bool status_from_zombie(pid_t pid, int *ret_wait_status)
 {
 	struct text text = {0};
@@ -298,7 +298,8 @@ static bool status_from_zombie(pid_t pid, int *ret_wait_status)
 	if (!read_file(&text, "/proc/%d/stat", (int)pid)) {
 		const char *name_end = strrchr(text_string(&text), ')');
 		const char *last = strrchr(text_string(&text), ' ');
-		found = name_end && last && strncmp(name_end, ") Z", 3) == 0;
+		found = name_end && last &&
+			(!strncmp(name_end, ") Z", 3) || !strncmp(name_end, ") X", 3));
 		if (found)
 			*ret_wait_status = atoi(last + 1);
 	}

@@ -2,13 +2,16 @@
 #include "collector/recording.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "collector/output.h"
 #include "model/maps_restate.h"
 
 struct recording {
@@ -156,14 +159,16 @@ int recording_add(struct recording *recording, struct section *section, struct t
 	return 0;
 }
 
-bool recording_awaits_parent(struct recording *recording)
+/* Sections are added by the main thread only, which asks. */
+bool recording_awaits(struct recording *recording, const struct recording *parent)
 {
-	bool awaits = false;
-	pthread_mutex_lock(&recording->lock);
-	for (size_t i = 0; i < recording->section_count; i++)
-		awaits |= section_awaits_parent(recording->sections[i]);
-	pthread_mutex_unlock(&recording->lock);
-	return awaits;
+	for (size_t i = 0; i < recording->section_count; i++) {
+		const struct section *awaited = section_awaits(recording->sections[i]);
+		for (size_t k = 0; awaited && k < parent->section_count; k++)
+			if (parent->sections[k] == awaited)
+				return true;
+	}
+	return false;
 }
 
 struct section *recording_section(const struct recording *recording)
@@ -264,14 +269,30 @@ bool recording_closed(const struct recording *recording)
 	return recording->closing;
 }
 
-void recording_discard(struct recording *recording)
+/* With --force its name may be a link that leads to the file: then both go. */
+static void remove_file(const struct recording *recording)
+{
+	char real[PATH_MAX], any;
+	if (realpath(recording->path, real) &&
+	    output_remove(real, recording->device, recording->inode) &&
+	    readlink(recording->path, &any, 1) > 0)
+		unlink(recording->path);
+}
+
+void recording_remove(struct recording *recording)
 {
 	recording_finish(recording, NULL);
 	if (recording->replaced.aside)
 		replaced_undo(&recording->replaced);
 	else
-		unlink(recording->path);
-	recording_free(recording);
+		remove_file(recording);
+}
+
+struct recording *recording_discard(struct recording *recording)
+{
+	if (recording)
+		recording_remove(recording);
+	return recording_free(recording);
 }
 
 struct recording *recording_free(struct recording *recording)

@@ -37,8 +37,8 @@ struct section *recording_section(const struct recording *recording);
 /* Events of all images but the last. After recording_finish(). */
 uint64_t recording_earlier_events(const struct recording *recording);
 
-/* One of its images may still look into the recording of its parent. Thread-safe. */
-bool recording_awaits_parent(struct recording *recording);
+/* One of its images may still look into this recording of its parent. Main thread. */
+bool recording_awaits(struct recording *recording, const struct recording *parent);
 
 /* No more images come: the thread finishes the file by itself. */
 void recording_close(struct recording *recording);
@@ -62,8 +62,13 @@ uint64_t recording_bytes(const struct recording *recording);
 /* It takes no more images (it was stopped, or a limit was reached). */
 bool recording_closed(const struct recording *recording);
 
-/* Nothing came of it: the file goes, and what it was to replace is there again. Releases it. */
-void recording_discard(struct recording *recording);
+/*
+ * Finishes it, and removes its file if that is the one that was written. When nothing came of it,
+ * what it was to replace is there again.
+ */
+void recording_remove(struct recording *recording);
 
 /* After recording_finish(). */
 struct recording *recording_free(struct recording *recording);
+/* Both: of one that is not wanted after all. Accepts NULL. */
+struct recording *recording_discard(struct recording *recording);

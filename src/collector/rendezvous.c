@@ -82,18 +82,18 @@ void rendezvous_close(struct rendezvous *rendezvous)
 	rendezvous->fd = -1;
 }
 
-bool rendezvous_accept(struct rendezvous *rendezvous, struct rendezvous_peer *ret_peer)
+int rendezvous_accept(struct rendezvous *rendezvous, struct rendezvous_peer *ret_peer)
 {
 	int fd = accept4(rendezvous->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
-		return false;
+		return -errno;
 	struct ucred who = {0};
 	socklen_t length = sizeof who;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length))
 		who.pid = 0;
 	*ret_peer =
 		(struct rendezvous_peer){.fd = fd, .pid = who.pid, .since_ns = clock_steady_ns()};
-	return true;
+	return 0;
 }
 
 /* In a time that does not tell how much of it was right. */

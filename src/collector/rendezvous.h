@@ -35,8 +35,9 @@ TM_MUST_CHECK int rendezvous_open(struct rendezvous *rendezvous, const char *ses
 				  struct tm_error *err);
 void rendezvous_close(struct rendezvous *rendezvous);
 
-/* The next who knocks; false when nobody does. Never blocks. */
-bool rendezvous_accept(struct rendezvous *rendezvous, struct rendezvous_peer *ret_peer);
+/* The next who knocks; -EAGAIN when nobody does, else -errno. Never blocks. */
+TM_MUST_CHECK int rendezvous_accept(struct rendezvous *rendezvous,
+				    struct rendezvous_peer *ret_peer);
 
 /*
  * Reads the greeting as far as it has come. 1: it is complete and good. 0: more

@@ -6,12 +6,13 @@
  */
 #include "collector/session.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "collector/output.h"
 
 enum { OPEN_MOST = 4 };            /* pieces that are not whole yet; more would take any memory */
 #define LEAST_AGE_NS 1000000000ull /* of a piece: what lives at its start may fill it at once */
@@ -73,14 +74,6 @@ uint64_t rotate_tick(struct session *session)
 
 /* ---- deleting ---- */
 
-static bool is_ours(const struct collector_trace *trace)
-{
-	struct stat facts;
-	return lstat(trace->path, &facts) == 0 && S_ISREG(facts.st_mode) &&
-	       (uint64_t)facts.st_dev == trace->file_device &&
-	       (uint64_t)facts.st_ino == trace->file_inode;
-}
-
 /* The number of the newest piece, which is written or was the last; 0: none is known. */
 static uint32_t newest_piece(const struct session *session, pid_t pid)
 {
@@ -90,25 +83,41 @@ static uint32_t newest_piece(const struct session *session, pid_t pid)
 			newest = session->processes[i].piece;
 	/* An older one may be the last that is done. */
 	for (size_t i = 0; i < session->finished_count; i++)
-		if (session->finished[i].pid == pid && session->finished[i].piece > newest)
-			newest = session->finished[i].piece;
+		if (session->finished[i].trace.pid == pid &&
+		    session->finished[i].trace.piece > newest)
+			newest = session->finished[i].trace.piece;
 	return newest;
+}
+
+/* A process that is switched off may be switched on again. */
+static bool may_go_on(const struct session *session, pid_t pid)
+{
+	for (size_t i = 0; i < session->process_count; i++)
+		if (session->processes[i].pid == pid)
+			return true;
+	return !kill(pid, 0) || errno != ESRCH;
 }
 
 void rotate_prune(struct session *session)
 {
 	uint32_t keep = session->options->bounds.keep;
 	for (size_t i = 0; keep && i < session->finished_count; i++) {
-		struct collector_trace *trace = &session->finished[i];
-		uint32_t newest = newest_piece(session, trace->pid);
-		if (newest < keep || trace->piece > newest - keep)
+		struct session_finished *finished = &session->finished[i];
+		struct collector_trace *trace = &finished->trace;
+		if (finished->settled)
 			continue;
-		if (trace->path && is_ours(trace) && !unlink(trace->path))
+		uint32_t newest = newest_piece(session, trace->pid);
+		if (newest < keep || trace->piece > newest - keep) {
+			/* No more of its pieces come: this one stays. */
+			finished->settled = !may_go_on(session, trace->pid);
+			continue;
+		}
+		if (trace->path && !finished->dropped &&
+		    output_remove(trace->path, trace->file_device, trace->file_inode))
 			session->pieces_deleted++;
-		tm_free(trace->path);
-		tm_free(trace->program);
+		session_finished_done(finished);
 		session->finished_count--;
-		memmove(trace, trace + 1, (session->finished_count - i) * sizeof *trace);
+		memmove(finished, finished + 1, (session->finished_count - i) * sizeof *finished);
 		i--;
 	}
 }

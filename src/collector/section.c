@@ -411,9 +411,9 @@ static struct inherit_set *take_inherited(const struct section *section)
 	return inherit_box_take(parent->box, (uint32_t)section->options.pid);
 }
 
-bool section_awaits_parent(const struct section *section)
+const struct section *section_awaits(const struct section *section)
 {
-	return section->options.forked_from && !atomic_load(&section->begun);
+	return atomic_load(&section->begun) ? NULL : section->options.forked_from;
 }
 
 static void inherit(struct section *section, struct inherit_set *set)

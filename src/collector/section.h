@@ -33,8 +33,7 @@ struct section_options {
 	uint64_t series_id;          /* of the pieces that this may become; not 0 */
 	int usr1_fd;                 /* an eventfd, told of SIGUSR1s to the program; 0 none */
 	bool follow_forks;           /* children that fork begin with what is live here */
-	struct section *forked_from; /* the parent's section; NULL none. See section_awaits_parent()
-				      */
+	struct section *forked_from; /* the parent's section; NULL none. See section_awaits() */
 	pid_t helper;                /* the process that looks up names; 0 none */
 	uint64_t max_memory_bytes;   /* of the recorder; 0 no limit */
 	uint64_t cull_ns; /* blocks that live shorter are counted, not stored; 0: all are stored */
@@ -62,8 +61,9 @@ TM_MUST_CHECK int section_new_piece(const struct section_options *options, struc
  */
 void section_rotate(struct section *section, struct section *next, uint64_t children_recorded);
 
-/* It has not yet taken what it gets from forked_from, which must live until then. Thread-safe. */
-bool section_awaits_parent(const struct section *section);
+/* forked_from, if it has not yet taken what it gets from there: that must live until then. Else
+ * NULL. Thread-safe. */
+const struct section *section_awaits(const struct section *section);
 
 /* The image is over; the drain loop ends when all is read. Thread-safe. */
 struct section_ending {

@@ -9,12 +9,12 @@
 #include "collector/control.h"
 #include "collector/dormant.h"
 #include "collector/entrant.h"
+#include "collector/harvest.h"
 #include "collector/launch.h"
 #include "collector/namer.h"
 #include "collector/preflight.h"
 #include "collector/recording.h"
 #include "collector/rendezvous.h"
-#include "collector/starter.h"
 #include "collector/witness.h"
 
 enum { SESSION_PEERS = 64 };
@@ -73,8 +73,11 @@ struct session {
 	struct entrant_options entering;
 	struct session_process *processes;
 	size_t process_count, process_room;
-	struct collector_trace *finished; /* of replaced entries, which are gone */
-	size_t finished_count;
+	struct session_finished *finished;
+	size_t finished_count, finished_room;
+	uint64_t accept_ns;      /* nobody is let in before */
+	size_t unfinished_count; /* when it was last looked at, and since when it is not less */
+	uint64_t unfinished_ns;
 	uint64_t pieces_deleted;
 	struct recording *first_recording; /* open, waiting for the first image; then NULL */
 	bool recording_allowed;            /* until the time limit */
@@ -93,7 +96,7 @@ struct session {
 
 /* Somebody said hello: give it memory, or send it away. Closes the connection. */
 void admit_peer(struct session *session, struct rendezvous_peer *peer);
-/* The process has ended, or recording it has. */
+/* The process has ended, and with it its recording: what is left of it goes with a harvest. */
 void admit_end_process(struct session *session, struct session_process *process,
 		       const struct section_ending *ending);
 /*
@@ -105,26 +108,26 @@ TM_MUST_CHECK int admit_entered(struct session *session, pid_t pid, struct shm *
 				const char *unhooked, struct tm_error *err);
 /* What the agent of a process is to be told. sample_log2: 0, or of the interval. */
 struct shm_options admit_memory(const struct session *session, unsigned sample_log2);
-/* A file for a process: pattern, number if taken. */
-TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char *program,
-				  struct recording **ret_recording, struct tm_error *err);
 /* The next piece of a process: the recording goes on in a new file. */
 TM_MUST_CHECK int admit_rotate(struct session *session, struct session_process *process,
 			       struct tm_error *err);
+/* One that is not our child has ended: how, the kernel may tell. */
+void admit_see_end(struct session *session, struct session_process *process);
+/* What a wait status says of the end. */
+struct section_ending admit_ending(int wait_status);
+
 /* Its entry while it is recorded, or NULL. Borrowed until the next is let in. */
 struct session_process *admit_find(struct session *session, pid_t pid);
 /* Is this process, or would one of this parent be, recorded? */
 bool admit_qualifies(struct session *session, pid_t pid, pid_t parent);
 
-/* ---- admit_drop.c ---- */
+/* ---- admit_file.c ---- */
 
-/* The name is wanted for a program: a starter's trace, which will be thrown away, goes elsewhere.
- */
-void admit_make_way(struct session *session, const char *wanted, enum starter_role role);
-/* Its trace is finished, and removed. */
-void admit_drop(struct session *session, struct session_process *process);
-/* After all: the traces of starters go when something else was recorded. */
-void admit_drop_starters(struct session *session);
+/* A file for a process: pattern, number if taken. */
+TM_MUST_CHECK int admit_open_file(struct session *session, pid_t pid, const char *program,
+				  struct recording **ret_recording, struct tm_error *err);
+/* The number of the file that it would begin now. */
+uint32_t admit_next_piece(const struct session *session, pid_t pid);
 
 /* ---- entering.c ---- */
 
@@ -168,11 +171,6 @@ void command_rotate(struct session *session);
 void command_usr1(struct session *session);
 /* The recording of one process ends; the program goes on. The file is completed meanwhile. */
 void command_stop(struct session *session, struct session_process *process, const char *note);
-/*
- * Of entries that are done with: what is to be told at the end; their memory is given back. `wait`:
- * also of those whose files are still being finished.
- */
-void session_harvest(struct session *session, bool wait);
 
 /* ---- rotate.c ---- */
 
@@ -190,8 +188,6 @@ void signals_reap(struct session *session);
 
 /* ---- collector.c ---- */
 
-/* What was recorded, when all is over. */
-void session_fill_result(struct session *session, struct collector_result *result);
 void session_close(struct session *session);
 
 /* ---- loop.c ---- */

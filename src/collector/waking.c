@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "collector/admit_drop.h"
+
 enum { WAKE_TRIES = 5 };
 
 /* Its section, if it has called. */

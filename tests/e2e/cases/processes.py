@@ -3,9 +3,14 @@
 import os
 import pathlib
 import re
+
+
+import resource
 import shutil
+import subprocess
 
 from harness import case, run_program
+from watch import Watch
 
 ENDS = ["exit", "_exit", "quick_exit", "abort", "segv", "term", "kill", "thread_exit"]
 
@@ -57,6 +62,67 @@ def children_vfork(t):
         for row in t.report(path, "--by", "function")["functions"]:
             found[row["function"]] = found.get(row["function"], 0) + row["self"]["allocations"]
     t.equal("child_malloc()", found.get("child_malloc"), 200)
+
+
+def many_children(t, count):
+    """A shell with `count` programs, under a limit of open files that we must raise for
+    ourselves, and not for them."""
+    rounds, each = count // 20, 20
+    text = (f"ulimit -Sn\nfor i in $(seq {rounds}); do for k in $(seq {each}); do "
+            f"{t.target('simple')} > /dev/null; done; echo round; read go; done\n")
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 256))
+
+    command = [t.tidemark, "run", "-q", "--children", "--", "/bin/sh", "-c", text]
+    most = {"fd": 0, "task": 0}
+    with Watch(t.start(command, {"LEDGER": ""}, preexec_fn=limit), t.seconds) as watch:
+        soft = watch.read_until("\n")
+        for _ in range(rounds):
+            watch.wait_for("round\n")
+            for what in most:
+                now = len(os.listdir(f"/proc/{watch.process.pid}/{what}"))
+                most[what] = max(most[what], now)
+            watch.send(b"\n")
+        t.equal("exit status", watch.ended(), 0)
+    t.equal("open files that the program may have", soft, "100")
+    return most
+
+
+@case("process/many_children", "--children of a build runs out of memory and descriptors", 240)
+def many(t):
+    count = 400 if t.long else 200
+    most = many_children(t, count)
+    # Each that lives, and a few whose files are being finished, has about five.
+    t.expect(most["fd"] <= 128, f"{most['fd']} descriptors after {count} children, one at a time")
+    t.expect(most["task"] <= 100, f"{most['task']} threads after {count} children")
+    traces = sorted(t.folder.glob("*.tide"))
+    t.equal("empty traces", [path.name for path in traces if not path.stat().st_size], [])
+    simple = [path for path in traces if path.name.startswith("tidemark.simple.")]
+    t.equal("traces", len(simple), count)
+    for path in simple:
+        report = t.report(path)
+        t.nothing_lost(report)
+        t.equal(f"{path.name}: allocations", report["allocations"], 200)
+        t.equal(f"{path.name}: how it ended", (report["end"], report["exit_status"]),
+                ("exit", 0))
+
+
+@case("process/no_memory", "a child that cannot be recorded leaves an empty trace behind")
+def no_memory(t):
+    text = f"echo ready; read go; {t.target('simple')}; exit 5\n"
+    command = [t.tidemark, "run", "--children", "--", "/bin/sh", "-c", text]
+    with Watch(t.start(command, {"LEDGER": ""}, stderr=subprocess.STDOUT), t.seconds) as watch:
+        watch.wait_for("ready\n")
+        tool = watch.process.pid
+        # Its shared memory is a file, too: from here on there is no room for one.
+        resource.prlimit(tool, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        watch.send(b"\n")
+        watch.wait_for("simple was here\n")
+        watch.wait_for("file size limit")
+        t.equal("exit status", watch.ended(), 5)
+    t.equal("traces", [t.report(path)["program"].split("/")[-1] for path in
+                       t.folder.glob("*.tide*")], [os.path.basename(os.path.realpath("/bin/sh"))])
 
 
 @case("process/vfork", "blocks made in a vfork child are lost, or the parent breaks")
