@@ -262,7 +262,7 @@ int admit_rotate(struct session *session, struct session_process *process, struc
 	process = &session->processes[index]; /* they may have moved */
 	error = next ? begin_piece(session, process, recording, err)
 		     : tm_fail(err, -ENOMEM, "out of memory for the next piece");
-	if (error) {
+	if (!next || error) {
 		session->process_count -= next != NULL;
 		recording_discard(recording);
 		return error;
