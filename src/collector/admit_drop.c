@@ -4,8 +4,8 @@
  * as nothing else is recorded.
  */
 #include "collector/admit_drop.h"
-#include <errno.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
