@@ -5,7 +5,8 @@
  * where that begins and how large it is: glibc as stackblock and stackblock_size,
  * musl as map_base and map_size. At which offset differs from version to version,
  * but two neighbouring words that span from below the block to just behind it
- * are nothing else.
+ * are nothing else, where the first is the larger one: a small number and a
+ * pointer into the block (the thread's id, and the list behind it) do so, too.
  *
  * Known limits: a thread that was given its stack in musl, or was made without
  * the C library, has none of its own here.
@@ -33,7 +34,7 @@ AGENT_COLD static void seek_stack(struct lane *lane)
 		else if (!agent_may_call() || !sys_peek((int)lane->tid, at, &bytes, sizeof bytes))
 			return;
 		end = low + bytes;
-		if (low >= AGENT_PAGE && low < thread && bytes >= STACK_BYTES_MIN && end > thread &&
+		if (low > bytes && low < thread && bytes >= STACK_BYTES_MIN && end > thread &&
 		    end - thread <= BEHIND_BYTES) {
 			lane->own_low = low;
 			lane->own_end = thread;

@@ -54,6 +54,20 @@ def pid1_orphans(t):
     t.nothing_lost(t.report())
 
 
+@case("containers/low_ids", "with an id of four digits a program with coroutines crashes")
+def low_ids(t):
+    """A thread's id beside a pointer in its control block looks like the place of its stack."""
+    for last in (4095, 5000, 7000):
+        script = f'echo {last} >/proc/sys/kernel/ns_last_pid && exec "$@"'
+        command = [*namespace(t), "sh", "-c", script, "sh", t.tidemark, "run", "-f", "-o", t.trace, "--",
+                   t.target("context"), "deep"]
+        done = t.bare(command)
+        if "ns_last_pid" in done.err:
+            t.skip("ids cannot be chosen here")
+        t.equal("status", done.status, 0)
+        t.expect(last < t.report()["pid"] < last + 100, "it had another id")
+
+
 @case("containers/pid1_static_orphan", "an orphan that executes a static program stands still for ever")
 def pid1_static_orphan(t):
     """Process 1 waits for orphans, and a thread of its traces them: neither takes the other's news."""
