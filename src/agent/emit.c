@@ -285,6 +285,8 @@ bool emit_refill(struct lane *lane, uint32_t words)
 		count_lost(lane);
 		return false;
 	}
+	for (uint32_t at = 0; at < WIRE_CHUNK_HEADER_BYTES + EMIT_AHEAD; at += AGENT_LINE)
+		emit_claim((const char *)&agent.map.chunks[chunk - 1] + at);
 	wire_chunk_open(&agent.map, chunk, lane->stream_index, lane->serial);
 	lane->pending_is_head =
 		!lane->chunk || atomic_load_explicit(&stream->revoke, memory_order_acquire);

@@ -8,7 +8,10 @@
 
 #include "agent/lane.h"
 
-enum { EMIT_WORDS = 4 }; /* what an ordinary event may need */
+enum {
+	EMIT_WORDS = 4,   /* what an ordinary event may need */
+	EMIT_AHEAD = 384, /* bytes; see emit_claim() */
+};
 
 /* Stamp when the TSC is not to be read: the kernel's clock, or a mere count when that is forbidden
  * too. */
@@ -56,9 +59,22 @@ static AGENT_INLINE bool emit_open(struct lane *lane, uint32_t words)
 	return true;
 }
 
+/*
+ * Asks for a cache line to write to, and does not wait for it. The collector has read
+ * the lines of a chunk before: they are in its processor's cache, and getting one back
+ * takes 35 ns where both share a cache, and 170 ns where they do not. Without this a
+ * thread's stores would wait for each: half of what a steady malloc and free cost then.
+ * Past the end of a chunk it does no harm: a prefetch never faults.
+ */
+static AGENT_INLINE void emit_claim(const void *line)
+{
+	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)line));
+}
+
 static AGENT_INLINE void emit_close(struct lane *lane, uint64_t *end)
 {
 	lane->cursor = end;
+	emit_claim((const char *)end + EMIT_AHEAD);
 	wire_chunk_commit(lane->chunk, (uint32_t)(end - lane->chunk->words));
 	/* Pairs with the collector's acquire load when it takes a chunk back. */
 	atomic_store_explicit(&lane->stream->busy, 0, memory_order_release);
