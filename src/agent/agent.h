@@ -60,7 +60,6 @@ enum agent_clock {
 enum {
 	AGENT_SLOTS = 2 * WIRE_STREAM_COUNT, /* thread table; a power of two */
 	AGENT_PAGE = 4096,
-	AGENT_LINE = 64, /* of the cache */
 	AGENT_JIT_REGIONS = 64,
 	AGENT_MAPS = 256,   /* private maps that are listed */
 	AGENT_STARTS = 256, /* threads on their way at one time; more begin unannounced */

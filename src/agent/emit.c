@@ -285,7 +285,7 @@ bool emit_refill(struct lane *lane, uint32_t words)
 		count_lost(lane);
 		return false;
 	}
-	for (uint32_t at = 0; at < WIRE_CHUNK_HEADER_BYTES + EMIT_AHEAD; at += AGENT_LINE)
+	for (uint32_t at = 0; at < WIRE_CHUNK_HEADER_BYTES + EMIT_AHEAD; at += EMIT_LINE)
 		emit_claim((const char *)&agent.map.chunks[chunk - 1] + at);
 	wire_chunk_open(&agent.map, chunk, lane->stream_index, lane->serial);
 	lane->pending_is_head =

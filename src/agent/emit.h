@@ -11,6 +11,7 @@
 enum {
 	EMIT_WORDS = 4,   /* what an ordinary event may need */
 	EMIT_AHEAD = 384, /* bytes; see emit_claim() */
+	EMIT_LINE = 64,   /* of the cache */
 };
 
 /* Stamp when the TSC is not to be read: the kernel's clock, or a mere count when that is forbidden
