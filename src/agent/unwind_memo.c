@@ -193,6 +193,8 @@ void memo_name(struct memo_frame *frames, uint32_t count, uint32_t base)
 	while ((id = intern_probe(table, frames[count - 1].hash, &probe)))
 		if (confirm(frames, count, base, id))
 			return;
+	for (uint32_t i = 0; i + 1 < count; i++)
+		intern_prefetch(frames[i].hash);
 	for (uint32_t i = 0; i < count; i++) {
 		struct memo_frame *frame = &frames[i];
 		if (unlikely(base == agent.node_cap_id))
