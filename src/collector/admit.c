@@ -141,6 +141,15 @@ struct shm_options admit_memory(const struct session *session, unsigned sample_l
 				    .sample_seed = options->sample_seed};
 }
 
+/* Of all recordings; its thread begins with the first. */
+static struct giveway *giveway_of(struct session *session)
+{
+	if (!session->giveway_tried)
+		session->giveway = giveway_new();
+	session->giveway_tried = true;
+	return session->giveway;
+}
+
 /* Texts in it are the caller's to free; so is names_fd until a section has it. */
 static struct section_options
 section_facts(struct session *session, struct session_process *process, const struct image *image)
@@ -170,6 +179,7 @@ section_facts(struct session *session, struct session_process *process, const st
 		.sample_log2 = image->sample_log2,
 		.max_overhead = options->max_overhead,
 		.overload_share = options->overload_share,
+		.giveway = giveway_of(session),
 		.unhooked = image->unhooked,
 	};
 }

@@ -163,6 +163,7 @@ void session_close(struct session *session)
 	entrants_done(&session->entrants);
 	session_free_entries(session);
 	recording_discard(session->first_recording);
+	giveway_free(session->giveway);
 	namer_stop(&session->namer);
 	environment_free(session->environment);
 	rendezvous_close(&session->rendezvous);

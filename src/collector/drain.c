@@ -24,6 +24,8 @@ enum {
 	SLEEP_LEAST_NS = 200 * 1000,
 	LAST_PASSES_MAX = 64, /* after the end: more come only if somebody plays with the memory */
 	STOP_GRACE_NS = 20 * 1000 * 1000,
+	LATE_NS = 20 * 1000 * 1000,    /* behind time: the processor is somebody else's */
+	PASS_NS = 30 * 1000 * 1000,    /* a pass is late that takes longer */
 	HURRY_NS = 1000 * 1000 * 1000, /* after a pass that found too much */
 };
 
@@ -182,15 +184,16 @@ static void tick_names(struct section *section)
 			names_tick(one->names, section->feed.writer);
 }
 
-void section_drain(struct section *section)
+static void drain(struct section *section)
 {
 	int last_passes = 0;
-	section->last_pass_ns = clock_steady_ns();
 	for (;;) {
 		/* Before the snapshot: what was published before the end is then in it. */
 		bool ending = atomic_load_explicit(&section->ending, memory_order_acquire);
 		if (ending && !last_passes && section->how.still_runs && !section->heir)
 			nanosleep(&(struct timespec){.tv_nsec = STOP_GRACE_NS}, NULL);
+		if (ending) /* somebody waits for it */
+			giveway_leave(section->options.giveway, &section->giveway);
 		uint64_t words = pass(section);
 		section_check_memory(section);
 		section_fill_filter(section);
@@ -222,6 +225,17 @@ void section_drain(struct section *section)
 		mind_hurry(section, words, now_ns);
 		section->sleep_ns = choose_sleep(section, words, now_ns);
 		section->last_pass_ns = now_ns;
+		giveway_get_on(&section->giveway, now_ns + section->sleep_ns + LATE_NS);
 		sleep_until_woken(section, section->sleep_ns);
+		giveway_get_on(&section->giveway, clock_steady_ns() + PASS_NS);
 	}
+}
+
+void section_drain(struct section *section)
+{
+	section->last_pass_ns = clock_steady_ns();
+	giveway_join(section->options.giveway, &section->giveway,
+		     trace_writer_worker(section->feed.writer), section->last_pass_ns + PASS_NS);
+	drain(section);
+	giveway_leave(section->options.giveway, &section->giveway);
 }

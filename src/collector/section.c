@@ -488,6 +488,8 @@ static int begin(struct section *section, struct trace_writer *writer)
 				      .start = &section->start,
 				      .dead = section->cursors.dead,
 				      .urgent = &section->urgent,
+				      .giveway = section->options.giveway,
+				      .pair = &section->giveway,
 				      .helper = section->options.helper,
 				      .max_memory_bytes = section->options.max_memory_bytes,
 				      .origin_ns = section->feed.clock.origin_ns};

@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+struct giveway;
 struct section;
 
 /* Called once when the end waits for names; from the section's thread. */
@@ -37,10 +38,11 @@ struct section_options {
 	pid_t helper;                /* the process that looks up names; 0 none */
 	uint64_t max_memory_bytes;   /* of the recorder; 0 no limit */
 	uint64_t cull_ns; /* blocks that live shorter are counted, not stored; 0: all are stored */
-	unsigned sample_log2;  /* of the interval to sample blocks by; 0: all are recorded */
-	double max_overhead;   /* raise the interval beyond this share of CPU; 0: never */
-	double overload_share; /* sample when it waits for longer than this; 0: never */
-	const char *unhooked;  /* what could not be hooked, copied; NULL or "" nothing */
+	unsigned sample_log2;    /* of the interval to sample blocks by; 0: all are recorded */
+	double max_overhead;     /* raise the interval beyond this share of CPU; 0: never */
+	double overload_share;   /* sample when it waits for longer than this; 0: never */
+	struct giveway *giveway; /* for its threads; NULL: they do not give way */
+	const char *unhooked;    /* what could not be hooked, copied; NULL or "" nothing */
 };
 
 /* Takes shm over (also on failure). */

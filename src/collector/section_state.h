@@ -5,6 +5,7 @@
 #include "collector/cursor.h"
 #include "collector/extra.h"
 #include "collector/feed.h"
+#include "collector/giveway.h"
 #include "collector/inherit.h"
 #include "collector/merge.h"
 #include "collector/names.h"
@@ -92,6 +93,7 @@ struct section {
 	_Atomic uint64_t sampled_bytes; /* the largest interval so far; 0: none */
 	uint32_t fill_passes;           /* since all ends are told until the filter is filled */
 	struct section_pace pace;
+	struct giveway_pair giveway; /* the drain thread and the writing one */
 	uint64_t next_tick_ns;
 	uint64_t last_pass_ns;
 	uint64_t sleep_ns;

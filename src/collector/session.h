@@ -9,6 +9,7 @@
 #include "collector/control.h"
 #include "collector/dormant.h"
 #include "collector/entrant.h"
+#include "collector/giveway.h"
 #include "collector/harvest.h"
 #include "collector/launch.h"
 #include "collector/namer.h"
@@ -69,6 +70,8 @@ struct session {
 	int follow_fd; /* pidfd of a first process that is not our child; -1: it is, or none */
 	int usr1_fd;   /* eventfd: a program got a SIGUSR1 for us */
 	struct rendezvous_peer peers[SESSION_PEERS];
+	struct giveway *giveway; /* NULL: nobody gives way, or nobody is recorded yet */
+	bool giveway_tried;
 	struct entrants entrants;
 	struct entrant_options entering;
 	struct session_process *processes;

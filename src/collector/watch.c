@@ -22,7 +22,9 @@ enum {
 	LATER_MS = 1000, /* and after */
 	EARLY_SHARE = 8, /* a pause is this part of the time so far */
 	EARLY_END_MS = 3000,
-	ROLLUP_SHARE = 50, /* smaps_rollup may take 1/50 of the time */
+	/* Of the time, smaps_rollup may take a 250th; a 50th where that makes it once a second. */
+	ROLLUP_SHARE = 250,
+	ROLLUP_SHARE_SECOND = 50,
 };
 
 struct watch {
@@ -77,6 +79,11 @@ static uint64_t pause_ms(const struct watch *watch, uint64_t now_ns)
 	return pause < FIRST_MS ? FIRST_MS : pause > EARLY_MS ? EARLY_MS : pause;
 }
 
+static uint64_t most_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* smaps_rollup holds the process's memory lock for milliseconds per GiB: not too often. */
 static void look_at_rollup(struct watch *watch)
 {
@@ -87,8 +94,9 @@ static void look_at_rollup(struct watch *watch)
 	watch->pss_bytes = procfs_rollup(watch->options.pid, &rollup) ? rollup.pss_bytes : 0;
 	uint64_t cost = clock_steady_ns() - before;
 	uint64_t pause = cost * ROLLUP_SHARE;
-	uint64_t least = pause_ms(watch, before) * 1000000u;
-	watch->next_rollup_ns = before + (pause > least ? pause : least);
+	if (pause > LATER_MS * 1000000ull)
+		pause = most_of(cost * ROLLUP_SHARE_SECOND, LATER_MS * 1000000ull);
+	watch->next_rollup_ns = before + most_of(pause, pause_ms(watch, before) * 1000000u);
 }
 
 static void look_at_memory(struct watch *watch)
@@ -181,6 +189,7 @@ static void look_at_pressure(struct watch *watch, uint64_t now_ns)
 	note.look = watch->lookout.look;
 	put_note(watch, &note);
 	atomic_store(watch->options.urgent, true);
+	giveway_hurry(watch->options.giveway, watch->options.pair);
 	atomic_store(&control->asleep, 0);
 	syscall(SYS_futex, &control->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 	if (note.verdict.snapshot)

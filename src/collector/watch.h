@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "collector/giveway.h"
 #include "collector/lookout.h"
 #include "trace/records.h"
 #include "wire/pool.h"
@@ -25,6 +26,8 @@ struct watch_options {
 	pid_t helper;                      /* the process that looks up names; 0 none */
 	uint64_t max_memory_bytes;         /* of the recorder; 0 no limit */
 	_Atomic bool *urgent;              /* set when a note cannot wait for the next tick */
+	struct giveway *giveway;           /* of the drain thread, which then must not wait */
+	struct giveway_pair *pair;
 };
 
 TM_MUST_CHECK int watch_start(const struct watch_options *options, struct watch **ret_watch,

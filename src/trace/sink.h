@@ -11,6 +11,7 @@
 #include "trace/format.h"
 #include "trace/trace.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,6 +62,8 @@ int sink_put(struct sink *s, struct sink_batch *batch);
 void sink_shrink(struct sink *s);
 /* Events are packed fast rather than small, while it is so. */
 void sink_hurry(struct sink *s, bool hurried);
+/* The thread that packs and writes; there until sink_close(). */
+pthread_t sink_thread(const struct sink *s);
 /* Wait until everything handed over is written, or the disk takes nothing for seconds. */
 void sink_drain(struct sink *s);
 

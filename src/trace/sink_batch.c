@@ -109,6 +109,11 @@ bool sink_was_late(const struct sink *s)
 	return atomic_load(&((struct sink *)s)->late);
 }
 
+pthread_t sink_thread(const struct sink *s)
+{
+	return s->thread;
+}
+
 uint64_t sink_bytes(const struct sink *s)
 {
 	return atomic_load(&((struct sink *)s)->bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trace/syncer.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -30,13 +31,26 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* An ordinary thread, also where the one that asks first gives way to all others. */
+static bool create(struct syncer *syncer)
+{
+	pthread_attr_t ordinary;
+	if (pthread_attr_init(&ordinary))
+		return false;
+	bool created = !pthread_attr_setinheritsched(&ordinary, PTHREAD_EXPLICIT_SCHED) &&
+		       !pthread_attr_setschedpolicy(&ordinary, SCHED_OTHER) &&
+		       !pthread_create(&syncer->thread, &ordinary, run, syncer);
+	pthread_attr_destroy(&ordinary);
+	return created || !pthread_create(&syncer->thread, NULL, run, syncer);
+}
+
 /* Without a thread the system writes in its own time. With the lock held. */
 static void start(struct syncer *syncer)
 {
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	syncer->running = pthread_create(&syncer->thread, NULL, run, syncer) == 0;
+	syncer->running = create(syncer);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 

@@ -488,16 +488,6 @@ int trace_writer_sync(struct trace_writer *w)
 	return sink_put(w->sink, batch);
 }
 
-void trace_writer_shrink(struct trace_writer *w)
-{
-	sink_shrink(w->sink);
-}
-
-void trace_writer_hurry(struct trace_writer *w, bool hurried)
-{
-	sink_hurry(w->sink, hurried);
-}
-
 void trace_writer_seal(struct trace_writer *w)
 {
 	if (writer_check_open(w) == 0)
