@@ -70,7 +70,7 @@ static void put_row(struct out *out, struct answers *answers, const struct view_
 	else if (*state == 'm')
 		text_put(&advice, "The file is not on this machine: 'tidemark symbolize --sysroot "
 				  "DIR' reads a copy. ");
-	text_print(&advice, "To have them: %s.", view_cure_text(row->cure));
+	text_print(&advice, "To have them: %s.", cure_text(row->cure));
 	out_paragraph(out, 20, text_string(&advice));
 	text_done(&advice);
 }
@@ -123,7 +123,7 @@ int report_symbols_json(const struct report *report, const struct report_section
 		json_u64(json, "unnamed_frames", row->unnamed);
 		json_u64(json, "unlined_frames", row->unlined);
 		json_string(json, "file", state_of(answers.symbols, row));
-		json_string(json, "cure", view_cure_text(row->cure));
+		json_string(json, "cure", cure_text(row->cure));
 		json_end(json);
 	}
 	json_end(json);
@@ -150,7 +150,7 @@ int report_symbols_csv(const struct report *report, const struct report_section 
 		put_csv_u64(out, row->unnamed);
 		put_csv_u64(out, row->unlined);
 		put_csv_text(out, state_of(answers.symbols, row));
-		put_csv_text(out, view_cure_text(row->cure));
+		put_csv_text(out, cure_text(row->cure));
 		put_csv_end(out);
 	}
 	done(&answers);

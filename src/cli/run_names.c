@@ -23,10 +23,10 @@ static const struct view_missing_row *choose(const struct view_missing *missing,
 	*ret_names = true;
 	for (size_t i = 0; i < missing->count; i++) {
 		const struct view_missing_row *row = &missing->rows[i];
-		if (row->cure != VIEW_CURE_MAP &&
+		if (row->cure != CURE_MAP &&
 		    is_share(row->unnamed_bytes, missing->bytes, NAMES_PER_CENT))
 			return row;
-		if (row->cure != VIEW_CURE_PACKAGE && row->module[0] == '/' && !lines &&
+		if (row->cure != CURE_PACKAGE && row->module[0] == '/' && !lines &&
 		    is_share(row->unlined_bytes, missing->bytes, LINES_PER_CENT))
 			lines = row;
 	}
@@ -43,7 +43,7 @@ static void put_line(struct text *text, const struct view_missing *missing, cons
 	uint64_t bytes = names ? row->unnamed_bytes : row->unlined_bytes;
 	const char *module = view_module_name(row->module);
 	text_put(text, "tidemark: note: ");
-	if (row->cure == VIEW_CURE_NODE && names) {
+	if (row->cure == CURE_NODE && names) {
 		text_put(text, "JavaScript functions have no names");
 	} else {
 		text_put(text, names ? "functions of " : "lines of ");
@@ -52,8 +52,7 @@ static void put_line(struct text *text, const struct view_missing *missing, cons
 			   names ? "have no names" : "are not known",
 			   put_share(bytes, missing->bytes).text);
 	}
-	text_print(text, ": %s; for all, type: tidemark report --symbols ",
-		   view_cure_text(row->cure));
+	text_print(text, ": %s; for all, type: tidemark report --symbols ", cure_text(row->cure));
 	quote_argument(text, path);
 	text_put(text, "\n");
 }

@@ -8,22 +8,18 @@
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/memory.h"
-
-/* While counting: what was noted for a row, so that a stack counts once. */
-struct mark {
-	size_t unnamed, unlined; /* the stack that was noted last, from 1 */
-	bool rust;
-	bool mapped; /* a frame of it has a name by a map that the program wrote */
-};
+#include "model/lacks.h"
 
 struct counting {
+	const struct view_data *data;
 	struct view_missing *missing;
-	struct mark *marks;
+	struct cure_signs *signs; /* by row */
 	size_t room;
 	struct idmap by_text; /* of a module's path: the same path may be there several times */
-	struct idmap frames;  /* seen already */
-	const struct view_frame **seen;
-	size_t seen_count, seen_room;
+	uint32_t *row_of;     /* by number of the frame, plus 1; 0 = not met yet */
+	bool *met;            /* by node: a stack leads through it */
+	uint32_t *set_of;     /* by node: what is lacking from there outwards */
+	struct lacks lacks;
 };
 
 static bool same_module(const void *ctx, uint32_t id, const void *key)
@@ -40,186 +36,143 @@ static int add_row(struct counting *counting, const char *module, uint32_t *ret_
 		if (!rows)
 			return -ENOMEM;
 		missing->rows = rows;
-		void *marks = tm_grow_array(counting->marks, room, sizeof *counting->marks);
-		if (!marks)
+		void *signs = tm_grow_array(counting->signs, room, sizeof *counting->signs);
+		if (!signs)
 			return -ENOMEM;
-		counting->marks = marks;
+		counting->signs = signs;
 		counting->room = room;
 	}
 	uint32_t id = (uint32_t)missing->count;
 	if (idmap_add(&counting->by_text, hash_bytes(module, strlen(module)), id))
 		return -ENOMEM;
 	missing->rows[id] = (struct view_missing_row){.module = module};
-	counting->marks[id] = (struct mark){0};
+	counting->signs[id] = (struct cure_signs){0};
 	missing->count++;
 	*ret_id = id;
 	return 0;
 }
 
-static int row_of(struct counting *counting, const char *module, uint32_t *ret_id)
+static int find_row(struct counting *counting, const char *module, uint32_t *ret_id)
 {
 	uint64_t hash = hash_bytes(module, strlen(module));
 	*ret_id = idmap_find(&counting->by_text, hash, same_module, counting, module);
 	return *ret_id == IDMAP_NONE ? add_row(counting, module, ret_id) : 0;
 }
 
-static bool same_frame(const void *ctx, uint32_t id, const void *key)
+static unsigned what_lacks(const struct view_frame *frame)
 {
-	return ((const struct counting *)ctx)->seen[id] == key;
+	bool unnamed = !frame->function || frame->source == TRACE_SYM_NONE;
+	return (unnamed ? LACKS_NAME : 0) | (frame->file ? 0 : LACKS_LINE);
 }
 
-/* Is it the first time that this frame is met? */
-static int is_new_frame(struct counting *counting, const struct view_frame *frame, bool *ret)
+/* The row of a frame's module; each frame is counted there once. */
+static int meet_frame(struct counting *counting, const struct view_frame *frame, uint32_t *ret_id)
 {
-	uint64_t hash = hash_u64((uint64_t)(uintptr_t)frame);
-	*ret = idmap_find(&counting->frames, hash, same_frame, counting, frame) == IDMAP_NONE;
-	if (!*ret)
+	uint32_t *known = &counting->row_of[view_frame_number(counting->data, frame)];
+	if (*known) {
+		*ret_id = *known - 1;
 		return 0;
-	if (counting->seen_count == counting->seen_room) {
-		size_t room = counting->seen_room * 2 + 256;
-		void *grown = tm_grow_array((void *)counting->seen, room, sizeof *counting->seen);
-		if (!grown)
-			return -ENOMEM;
-		counting->seen = grown;
-		counting->seen_room = room;
 	}
-	counting->seen[counting->seen_count] = frame;
-	return idmap_add(&counting->frames, hash, (uint32_t)counting->seen_count++);
-}
-
-static bool is_rust(const struct view_frame *frame)
-{
-	size_t bytes = frame->file ? strlen(frame->file) : 0;
-	return (bytes > 3 && !strcmp(frame->file + bytes - 3, ".rs")) ||
-	       (frame->function && (!strncmp(frame->function, "core::", 6) ||
-				    !strncmp(frame->function, "alloc::", 7)));
-}
-
-static bool is_unnamed(const struct view_frame *frame)
-{
-	return !frame->function || frame->source == TRACE_SYM_NONE;
-}
-
-static int count_frame(struct counting *counting, const struct view_frame *frame, size_t stack,
-		       uint64_t bytes)
-{
-	uint32_t id = 0;
-	bool first = false;
-	bool unnamed = is_unnamed(frame), unlined = !frame->file;
-	int code = row_of(counting, frame->module, &id);
-	if (!code && (unnamed || unlined))
-		code = is_new_frame(counting, frame, &first);
+	int code = find_row(counting, frame->module, ret_id);
 	if (code)
 		return code;
-	struct view_missing_row *row = &counting->missing->rows[id];
-	struct mark *mark = &counting->marks[id];
-	mark->rust |= is_rust(frame);
-	mark->mapped |= frame->source == TRACE_SYM_JIT;
-	row->unnamed += first && unnamed;
-	row->unlined += first && unlined;
-	if (unnamed && mark->unnamed != stack) {
-		row->unnamed_bytes += bytes;
-		mark->unnamed = stack;
+	*known = *ret_id + 1;
+	struct view_missing_row *row = &counting->missing->rows[*ret_id];
+	struct cure_signs *signs = &counting->signs[*ret_id];
+	unsigned lacks = what_lacks(frame);
+	row->unnamed += (lacks & LACKS_NAME) != 0;
+	row->unlined += (lacks & LACKS_LINE) != 0;
+	signs->rust |= cure_is_rust(frame->function, frame->file);
+	signs->mapped |= frame->source == TRACE_SYM_JIT;
+	return 0;
+}
+
+static bool is_skipped(const struct view_frame *frame)
+{
+	return frame->is_allocator || !strcmp(frame->module, "[mark]");
+}
+
+/* A frame outside of which nothing counts. */
+static bool is_end(const struct view_frame *frame)
+{
+	return frame->is_root && !is_skipped(frame);
+}
+
+/* Nodes that stacks lead through, from their leaves to where they end. */
+static void meet_nodes(struct counting *counting)
+{
+	size_t count;
+	const struct view_stack_row *stacks = view_stacks(counting->data, &count);
+	for (size_t i = 0; i < count; i++)
+		counting->met[stacks[i].stack] = true;
+	for (size_t node = view_node_count(counting->data); node-- > 1;) {
+		uint32_t caller = (uint32_t)node;
+		if (!counting->met[node])
+			continue;
+		if (!is_end(view_next_frame(counting->data, &caller)))
+			counting->met[caller] = true;
 	}
-	if (unlined && mark->unlined != stack) {
-		row->unlined_bytes += bytes;
-		mark->unlined = stack;
+}
+
+/* What is lacking from each node outwards: callers have smaller numbers. */
+static int count_nodes(struct counting *counting)
+{
+	size_t count = view_node_count(counting->data);
+	for (uint32_t node = 1; node < count; node++) {
+		uint32_t caller = node, id = 0;
+		if (!counting->met[node])
+			continue;
+		const struct view_frame *frame = view_next_frame(counting->data, &caller);
+		uint32_t set = is_end(frame) ? 0 : counting->set_of[caller];
+		counting->set_of[node] = set;
+		/* Of what ends a stack main alone is the program's. */
+		if (is_skipped(frame) || (frame->is_root && strcmp(frame->function, "main") != 0))
+			continue;
+		int code = meet_frame(counting, frame, &id);
+		if (!code)
+			code = lacks_add(&counting->lacks, set, id, what_lacks(frame),
+					 &counting->set_of[node]);
+		if (code)
+			return code;
 	}
 	return 0;
 }
 
-static int count_stack(struct counting *counting, const struct view_data *data,
-		       const struct view_stack_row *row, size_t stack)
+static int add_up(struct counting *counting)
 {
-	uint64_t bytes = row->figures.of[VIEW_ALLOCATED_BYTES];
-	bool unnamed = false, unlined = false;
-	uint32_t cursor = row->stack;
-	const struct view_frame *frame;
-	int code = 0;
-	while (!code && (frame = view_next_frame(data, &cursor))) {
-		if (frame->is_allocator || !strcmp(frame->module, "[mark]"))
-			continue;
-		/* Outside of main there is only what starts it. */
-		if (frame->is_root && strcmp(frame->function, "main") != 0)
-			break;
-		code = count_frame(counting, frame, stack, bytes);
-		unnamed |= is_unnamed(frame);
-		unlined |= !frame->file;
-		if (frame->is_root)
-			break;
+	struct view_missing *missing = counting->missing;
+	struct lacks_module any, *modules = tm_alloc_array(missing->count + 1, sizeof *modules);
+	size_t count;
+	const struct view_stack_row *stacks = view_stacks(counting->data, &count);
+	if (!modules)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		lacks_count(&counting->lacks, counting->set_of[stacks[i].stack],
+			    stacks[i].figures.of[VIEW_ALLOCATED_BYTES]);
+	lacks_sum(&counting->lacks, modules, &any, &missing->bytes);
+	missing->unnamed_bytes = any.bytes[0];
+	missing->unlined_bytes = any.bytes[1];
+	for (size_t i = 0; i < missing->count; i++) {
+		missing->rows[i].unnamed_bytes = modules[i].bytes[0];
+		missing->rows[i].unlined_bytes = modules[i].bytes[1];
 	}
-	counting->missing->bytes += bytes;
-	counting->missing->unnamed_bytes += unnamed ? bytes : 0;
-	counting->missing->unlined_bytes += unlined ? bytes : 0;
-	return code;
+	tm_free(modules);
+	return 0;
 }
 
-/* ---- what would help ---- */
-
-static bool begins(const char *text, const char *with)
+static int count_all(struct counting *counting)
 {
-	return !strncmp(text, with, strlen(with));
-}
-
-static bool has_module(const struct view_input *input, const char *name, const char *library)
-{
-	for (size_t i = 1; i < input->module_count; i++) {
-		const char *path = input->modules[i].path;
-		const char *base = path ? view_module_name(path) : "";
-		if (!strcmp(base, name) || begins(base, library))
-			return true;
-	}
-	return false;
-}
-
-static enum view_cure choose_cure(const struct view_input *input, const char *module,
-				  struct mark mark)
-{
-	static const char *const system[] = {"/usr/lib",   "/lib",   "/usr/bin/",    "/bin/",
-					     "/usr/sbin/", "/sbin/", "/usr/libexec/"};
-	size_t bytes = strlen(module);
-	if (*module == '[') {
-		if (mark.mapped)
-			return VIEW_CURE_MAP;
-		if (has_module(input, "node", "libnode.so"))
-			return VIEW_CURE_NODE;
-		return has_module(input, "java", "libjvm.so") ? VIEW_CURE_JAVA : VIEW_CURE_JIT;
-	}
-	if (bytes > 5 && !strcmp(module + bytes - 5, ".node"))
-		return VIEW_CURE_ADDON;
-	for (size_t i = 0; i < sizeof system / sizeof system[0]; i++)
-		if (begins(module, system[i]))
-			return VIEW_CURE_PACKAGE;
-	return mark.rust ? VIEW_CURE_RUST : VIEW_CURE_BUILD;
-}
-
-const char *view_cure_text(enum view_cure cure)
-{
-	switch (cure) {
-	case VIEW_CURE_NONE:
-		return "nothing";
-	case VIEW_CURE_NODE:
-		return "run node with --perf-basic-prof --interpreted-frames-native-stack";
-	case VIEW_CURE_JAVA:
-		return "run java with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
-		       "-XX:+DumpPerfMapAtExit";
-	case VIEW_CURE_JIT:
-		return "have the program write /tmp/perf-PID.map or a jitdump";
-	case VIEW_CURE_MAP:
-		return "record it once more: the map that the program wrote does not name this "
-		       "part of its code";
-	case VIEW_CURE_ADDON:
-		return "build the addon with symbols: npm rebuild --debug";
-	case VIEW_CURE_PACKAGE:
-		return "install its -dbgsym package and type 'tidemark symbolize', or use "
-		       "'tidemark symbolize --debuginfod'";
-	case VIEW_CURE_RUST:
-		return "build with debug = 2 and strip = false in the Cargo profile";
-	case VIEW_CURE_BUILD:
-		return "build it with -g and do not strip it, or keep its debug file for "
-		       "'tidemark symbolize'";
-	}
-	return "";
+	size_t nodes = view_node_count(counting->data);
+	counting->row_of =
+		tm_alloc_array(view_frame_count(counting->data) + 1, sizeof *counting->row_of);
+	counting->met = tm_alloc_array(nodes + 1, sizeof *counting->met);
+	counting->set_of = tm_alloc_array(nodes + 1, sizeof *counting->set_of);
+	if (!counting->row_of || !counting->met || !counting->set_of ||
+	    lacks_init(&counting->lacks))
+		return -ENOMEM;
+	meet_nodes(counting);
+	int code = count_nodes(counting);
+	return code ? code : add_up(counting);
 }
 
 static void finish_rows(struct counting *counting, const struct view_input *input)
@@ -228,9 +181,10 @@ static void finish_rows(struct counting *counting, const struct view_input *inpu
 	size_t kept = 0;
 	for (size_t i = 0; i < missing->count; i++) {
 		struct view_missing_row row = missing->rows[i];
-		if (!counting->marks || (!row.unnamed && !row.unlined))
+		if (!counting->signs || (!row.unnamed && !row.unlined))
 			continue;
-		row.cure = choose_cure(input, row.module, counting->marks[i]);
+		row.cure = cure_of(row.module, counting->signs[i], input->modules,
+				   input->module_count);
 		for (size_t k = 1; k < input->module_count; k++)
 			if (input->modules[k].path && !strcmp(input->modules[k].path, row.module)) {
 				row.build_id = input->modules[k].build_id;
@@ -255,12 +209,8 @@ int view_missing(const struct view_data *data, const struct view_input *input,
 		 struct view_missing *ret_missing, struct tm_error *err)
 {
 	*ret_missing = (struct view_missing){0};
-	struct counting counting = {.missing = ret_missing};
-	size_t count;
-	const struct view_stack_row *stacks = view_stacks(data, &count);
-	int code = 0;
-	for (size_t i = 0; i < count && !code; i++)
-		code = count_stack(&counting, data, &stacks[i], i + 1);
+	struct counting counting = {.data = data, .missing = ret_missing};
+	int code = count_all(&counting);
 	if (!code) {
 		finish_rows(&counting, input);
 		if (ret_missing->count)
@@ -268,9 +218,11 @@ int view_missing(const struct view_data *data, const struct view_input *input,
 			      by_weight);
 	}
 	idmap_done(&counting.by_text);
-	idmap_done(&counting.frames);
-	tm_free((void *)counting.seen);
-	tm_free(counting.marks);
+	lacks_done(&counting.lacks);
+	tm_free(counting.row_of);
+	tm_free(counting.met);
+	tm_free(counting.set_of);
+	tm_free(counting.signs);
 	if (!code)
 		return 0;
 	view_missing_done(ret_missing);

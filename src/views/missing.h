@@ -2,19 +2,8 @@
 /* Which modules lack names or lines, how much that matters, and what would help. */
 #pragma once
 
+#include "symbols/cure.h"
 #include "views/views.h"
-
-enum view_cure {
-	VIEW_CURE_NONE,
-	VIEW_CURE_NODE,    /* JavaScript without a map */
-	VIEW_CURE_JAVA,    /* the same of a Java machine */
-	VIEW_CURE_JIT,     /* code that a program made itself */
-	VIEW_CURE_MAP,     /* the same, where its map names other code */
-	VIEW_CURE_ADDON,   /* a native addon of node */
-	VIEW_CURE_PACKAGE, /* of the distribution: debug symbols are a package */
-	VIEW_CURE_RUST,
-	VIEW_CURE_BUILD, /* build it with debug information */
-};
 
 struct view_missing_row {
 	const char *module;        /* path, "[anonymous]"; borrowed */
@@ -23,7 +12,7 @@ struct view_missing_row {
 	uint64_t unnamed_bytes;    /* allocated by stacks with a frame of it that has no name */
 	uint64_t unlined_bytes;    /* with a frame that has no line */
 	uint64_t unnamed, unlined; /* frames, each once */
-	enum view_cure cure;
+	enum cure cure;
 };
 
 struct view_missing {
@@ -35,12 +24,9 @@ struct view_missing {
 };
 
 /*
- * Frames of allocators, and start-up code outside of main, do not count. O(frames
- * of all stacks). -ENOMEM.
+ * Frames of allocators, and start-up code outside of main, do not count. O(nodes and
+ * stacks). -ENOMEM.
  */
 TM_MUST_CHECK int view_missing(const struct view_data *data, const struct view_input *input,
 			       struct view_missing *ret_missing, struct tm_error *err);
 void view_missing_done(struct view_missing *missing);
-
-/* What to do, as a sentence without its full stop. */
-const char *view_cure_text(enum view_cure cure);

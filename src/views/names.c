@@ -7,10 +7,10 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "symbols/kinds.h"
+#include "symbols/roots.h"
 #include "symbols/symbols.h"
 #include "trace/labels.h"
 #include "views/chains.h"
-#include "views/roots.h"
 
 /* A hostile file can ask for 64 inlined frames on each of 2^32 stacks. */
 enum { NODES_MAX = 1 << 26 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "views/roots.h"
+#include "symbols/roots.h"
 
 #include <stddef.h>
 #include <string.h>
