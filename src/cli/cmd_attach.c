@@ -238,6 +238,7 @@ static int wake(struct request *request)
 		return fail(request, &err);
 	request->record.run.started = on_woken;
 	request->record.run.ctx = request;
+	request->record.run.tell_unnamed = !request->record.quiet;
 	request->record.run.naming =
 		request->record.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
 	if (collector_wake(&request->record.run, &result, &err))
@@ -255,6 +256,7 @@ static int record(struct request *request, struct inject *inject)
 	request->inject = inject;
 	request->record.run.started = on_start;
 	request->record.run.ctx = request;
+	request->record.run.tell_unnamed = !request->record.quiet;
 	request->record.run.naming =
 		request->record.quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
 	int error = collector_attach(&request->record.run, inject, &result, &err);

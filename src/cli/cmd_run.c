@@ -68,6 +68,7 @@ static int record(struct running *running)
 	struct tm_error err = {0};
 	request->run.started = on_start;
 	request->run.running = on_running;
+	request->run.tell_unnamed = !request->quiet;
 	request->run.naming = request->quiet || !isatty(STDERR_FILENO) ? NULL : run_lines_naming;
 	int error = collector_run(&request->run, &result, &err);
 	if (error && result.unrecordable)

@@ -189,8 +189,8 @@ void run_lines_end(const struct collector_result *result, bool quiet)
 		put_nothing_recorded(&text, trace);
 	for (size_t i = 0; result->traces && i < result->trace_count; i++)
 		put_warnings(&text, &result->traces[i]);
-	if (trace && !quiet && trace->named && trace->totals.events)
-		run_names_put(&text, trace->path);
+	if (trace && !quiet && trace->totals.events && trace->unnamed.cure != CURE_NONE)
+		run_names_put(&text, trace);
 	if (result->pieces_deleted)
 		text_print(&text,
 			   "tidemark: note: %s older file%s of this recording %s deleted "

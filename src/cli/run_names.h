@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/text.h"
+#include "collector/collector.h"
 
-/* Appends a line, or nothing if few names are missing or the trace is large. */
-void run_names_put(struct text *text, const char *path);
+/* Appends the line: which module lacks them, and what would help. */
+void run_names_put(struct text *text, const struct collector_trace *trace);

@@ -171,6 +171,7 @@ section_facts(struct session *session, struct session_process *process, const st
 		.addresses = !options->no_addresses,
 		.free_stacks = options->free_stacks,
 		.names_fd = namer_stream(&session->namer, process->pid, options->embed_source),
+		.tell_unnamed = options->tell_unnamed,
 		.naming = options->naming,
 		.naming_ctx = options->ctx,
 		.helper = session->namer.pid,

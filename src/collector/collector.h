@@ -13,6 +13,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "collector/unnamed.h"
 #include "model/model.h"
 #include "trace/records.h"
 
@@ -61,6 +62,7 @@ struct collector_options {
 	bool or_run;                     /* what cannot be recorded runs unrecorded */
 	bool children;                   /* every descendant gets a trace */
 	bool free_stacks, no_addresses, no_symbols;
+	bool tell_unnamed;      /* find out which module lacks names */
 	bool embed_source;      /* keep the text of the source lines that names lead to */
 	uint32_t depth;         /* 0 = all */
 	uint64_t time_limit_ns; /* 0 = none */
@@ -105,14 +107,14 @@ struct collector_trace {
 	struct trace_end end;
 	uint64_t sample_bytes; /* blocks were sampled, by this interval at most; 0: none was */
 	uint64_t bad_events;
-	unsigned name_warnings;  /* files that could not be used for names */
-	char name_warning[512];  /* about the first of them */
-	bool named;              /* names were looked up */
-	bool names_cut;          /* not all names were looked up */
-	bool agent_began;        /* it got the memory to record into */
-	bool never_on;           /* it was over before recording was switched on */
-	bool sanitizer;          /* it is built with AddressSanitizer or one of its kin */
-	struct tm_error problem; /* code 0: none */
+	unsigned name_warnings;        /* files that could not be used for names */
+	char name_warning[512];        /* about the first of them */
+	bool names_cut;                /* not all names were looked up */
+	struct unnamed_answer unnamed; /* if it was asked for; of the last image */
+	bool agent_began;              /* it got the memory to record into */
+	bool never_on;                 /* it was over before recording was switched on */
+	bool sanitizer;                /* it is built with AddressSanitizer or one of its kin */
+	struct tm_error problem;       /* code 0: none */
 };
 
 struct collector_result {

@@ -57,8 +57,8 @@ static void fill_trace(const struct session *session, const struct session_proce
 	trace->earlier_events = recording_earlier_events(process->recording);
 	trace->name_warnings = result->name_warnings;
 	memcpy(trace->name_warning, result->name_warning, sizeof trace->name_warning);
-	trace->named = result->named;
 	trace->names_cut = result->names_cut;
+	trace->unnamed = result->unnamed;
 }
 
 /* ---- while others are recorded ---- */

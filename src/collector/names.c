@@ -25,6 +25,7 @@ enum {
 struct names {
 	int fd; /* -1: the namer is gone, or has said all */
 	const struct feed *feed;
+	struct unnamed *unnamed; /* NULL: nobody wants to know */
 	uint32_t section;
 	bool ending, end_sent, complete;
 	uint32_t next_stack;     /* the first whose address was not sent */
@@ -40,7 +41,7 @@ struct names {
 	} rows; /* of the message; texts point into it */
 };
 
-int names_new(int fd, const struct feed *feed, struct names **ret_names)
+int names_new(int fd, const struct feed *feed, struct unnamed *unnamed, struct names **ret_names)
 {
 	struct names *names = tm_alloc(sizeof *names);
 	if (!names) {
@@ -49,6 +50,7 @@ int names_new(int fd, const struct feed *feed, struct names **ret_names)
 	}
 	names->fd = fd;
 	names->feed = feed;
+	names->unnamed = unnamed;
 	names->next_stack = 1;
 	*ret_names = names;
 	return 0;
@@ -234,6 +236,8 @@ static void take_symbols(struct names *names, struct trace_writer *writer, uint3
 			symbols[used++] = symbol;
 	}
 	trace_writer_late_symbols(writer, names->section, symbols, used);
+	for (size_t i = 0; names->unnamed && i < used; i++)
+		unnamed_symbol(names->unnamed, &names->feed->modules, &symbols[i]);
 }
 
 static void take_lines(struct names *names, struct trace_writer *writer, uint32_t count,

@@ -7,14 +7,19 @@
 #pragma once
 
 #include "collector/feed.h"
+#include "collector/unnamed.h"
 
 struct names;
 
 /* Called a few times a second while names_finish() waits; true: stop waiting. */
 typedef bool (*names_waiting_fn)(void *ctx, uint64_t waited_ns);
 
-/* Takes over fd, an end of a namer's stream (also on failure). The feed must outlive it. */
-TM_MUST_CHECK int names_new(int fd, const struct feed *feed, struct names **ret_names);
+/*
+ * Takes over fd, an end of a namer's stream (also on failure). The feed must outlive it, and so
+ * must who else is told of all symbols: `unnamed`, which may be NULL.
+ */
+TM_MUST_CHECK int names_new(int fd, const struct feed *feed, struct unnamed *unnamed,
+			    struct names **ret_names);
 struct names *names_free(struct names *names);
 
 /* The section's number in the file; before anything else. */

@@ -63,6 +63,17 @@ int section_connect(struct section *section, struct tm_error *err)
 	return 0;
 }
 
+/* Without memory for names the events are still worth recording. */
+static void look_up_names(struct section *section, const struct section_options *options)
+{
+	if (options->names_fd <= 0)
+		return;
+	if (options->tell_unnamed && unnamed_new(&section->unnamed))
+		section->unnamed = NULL;
+	if (names_new(options->names_fd, &section->feed, section->unnamed, &section->names))
+		section->names = NULL;
+}
+
 static int fill(struct section *section, const struct section_options *options,
 		struct tm_error *err)
 {
@@ -111,8 +122,7 @@ int section_new_piece(const struct section_options *options, struct section *bef
 	section->start = before->start;
 	section->piece = before->piece + 1;
 	atomic_store(&section->origin_ns, clock_steady_ns());
-	if (options->names_fd > 0 && names_new(options->names_fd, &section->feed, &section->names))
-		section->names = NULL;
+	look_up_names(section, options);
 	*ret_section = section;
 	return 0;
 }
@@ -131,9 +141,7 @@ int section_new(const struct section_options *options, struct shm *shm,
 	lookout_find(options->pid, &section->start);
 	section->shm = *shm;
 	*shm = (struct shm){.fd = -1};
-	/* Without memory for names the events are still worth recording. */
-	if (options->names_fd > 0 && names_new(options->names_fd, &section->feed, &section->names))
-		section->names = NULL;
+	look_up_names(section, options);
 	int error = fill(section, options, err);
 	if (error) {
 		section_free(section);
@@ -154,6 +162,7 @@ struct section *section_free(struct section *section)
 	cursors_done(&section->cursors);
 	inherit_box_free(section->box);
 	names_free(section->names);
+	unnamed_free(section->unnamed);
 	if (section->options.woken)
 		shm_empty(&section->shm);
 	shm_close(&section->shm);
@@ -453,13 +462,17 @@ void section_finish_names(struct section *section, struct trace_writer *writer)
 {
 	struct section_result *result = &section->result;
 	const char *first;
-	if (!section->names)
+	if (!section->names || result->named)
 		return;
 	names_finish(section->names, writer, waiting_for_names, section);
 	result->named = true;
 	result->names_cut = !names_complete(section->names);
 	result->name_warnings = names_warnings(section->names, &first);
 	strncpy(result->name_warning, first, sizeof result->name_warning - 1);
+	/* Of names that nobody has looked up it cannot be said that they are not there. */
+	if (section->unnamed && !result->names_cut)
+		unnamed_judge(section->unnamed, &section->feed.stacks, &section->feed.modules,
+			      &result->unnamed);
 }
 
 /* The section's begin in the file, and for a piece what lives then. */
@@ -540,6 +553,8 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	sample_peak(section);
 	refine_cause(section);
 	feed_close_slice(&section->feed);
+	if (section->unnamed)
+		unnamed_weigh(section->unnamed, section->feed.model);
 	if (section->heir)
 		end_piece(section, writer);
 	else

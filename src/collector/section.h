@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "collector/shm.h"
 #include "collector/stamp.h"
+#include "collector/unnamed.h"
 #include "model/model.h"
 #include "trace/trace.h"
 
@@ -26,7 +27,8 @@ struct section_options {
 	bool tsc;                               /* stamps are of the time-stamp counter */
 	struct stamp_pair earlier;              /* read when the collector began */
 	bool addresses, free_stacks;
-	int names_fd; /* a namer's stream, taken over (also on failure); 0 or less: none */
+	int names_fd;      /* a namer's stream, taken over (also on failure); 0 or less: none */
+	bool tell_unnamed; /* with names: find out which module lacks them */
 	section_naming_fn naming; /* may be NULL */
 	void *naming_ctx;
 	uint32_t depth;
@@ -127,5 +129,6 @@ struct section_result {
 	char name_warning[512]; /* about the first of them */
 	bool named;             /* names were looked up */
 	bool names_cut;         /* not all names were looked up */
+	struct unnamed_answer unnamed; /* of what is named */
 };
 const struct section_result *section_result(const struct section *section);

@@ -51,8 +51,9 @@ struct section {
 	struct section_options options;
 	char *program, *command, *folder;
 	uint64_t start_unix_ns;
-	struct names *names;    /* NULL: none are looked up */
-	struct section *before; /* of the same file; NULL: the first */
+	struct names *names;     /* NULL: none are looked up */
+	struct unnamed *unnamed; /* told by them; NULL: nobody wants to know */
+	struct section *before;  /* of the same file; NULL: the first */
 	struct shm shm;
 	struct wire_control *control; /* in shm; also before a piece has it; so is the next */
 	struct wire_filter *filter;

@@ -31,7 +31,7 @@ static void open_bench(struct bench *b)
 	REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
 	modules_seen_init(&b->feed->modules);
 	REQUIRE(!stack_ids_init(&b->feed->stacks));
-	REQUIRE(!names_new(ends[0], b->feed, &b->names));
+	REQUIRE(!names_new(ends[0], b->feed, NULL, &b->names));
 	b->other = ends[1];
 	REQUIRE(!trace_writer_open(fixture_file("names", b->path), &options, &b->writer, NULL));
 	fixture_begin(b->writer, false);
