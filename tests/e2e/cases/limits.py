@@ -214,6 +214,52 @@ def disk_hangs(t):
     t.equal("verify", t.tool("verify", t.trace).status, 0)
 
 
+def policies(pid):
+    """Of each thread: 0 as any other, 5 only when nobody else wants the processor."""
+    found = []
+    for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            found.append(int(stat.read_text().rpartition(")")[2].split()[38]))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def may_come_back():
+    """As the recorder finds out: in a process of its own, since there may be no way back."""
+    text = ("import os; none = os.sched_param(0); os.sched_setscheduler(0, os.SCHED_IDLE, none); "
+            "os.sched_setscheduler(0, os.SCHED_OTHER, none)")
+    return subprocess.run([sys.executable, "-c", text], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+@case("giveway/threads", "recording takes the processor from a program's partner, or is starved")
+def giveway_threads(t):
+    if not may_come_back():
+        t.skip("no right to compete again after giving way")
+    with start(t, 400) as watch:
+        tool = watch.process.pid
+        watch.poll(lambda: policies(tool).count(5) == 2, "two threads that give way")
+        t.equal("the program's", policies(children(tool)[0]), [0])
+        watch.send(b"x")
+        t.equal("status", watch.ended(), 3)
+    t.figures_match(t.report(None, "--by", "function", "--stacks"), t.ledger())
+
+
+@case("giveway/crowd", "on a crowded machine a program waits for a recorder that is starved")
+def giveway_crowd(t):
+    spin = "import os, time; end = time.time() + 100\nwhile time.time() < end: pass"
+    crowd = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(2 * os.cpu_count())]
+    try:
+        report, _ = t.compare(["big", "1"], alone=False, stacks=False)
+        t.nothing_lost(report)
+        t.equal("end", report["end"], "exit")
+    finally:
+        for one in crowd:
+            one.kill()
+            one.wait()
+
+
 @case("clock/steps", "setting the clock changes times, figures, or makes tidemark wait")
 def clock_steps(t):
     for step in (86400, -86400):
