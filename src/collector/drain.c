@@ -27,6 +27,9 @@ enum {
 	LATE_NS = 20 * 1000 * 1000,    /* behind time: the processor is somebody else's */
 	PASS_NS = 30 * 1000 * 1000,    /* a pass is late that takes longer */
 	HURRY_NS = 1000 * 1000 * 1000, /* after a pass that found too much */
+	APART_WORDS = 4096,         /* a pass that releases so much is worth a thread of its own */
+	BUSY_NS = 45 * 1000 * 1000, /* between two looks at how much of the time passes take */
+	BUSY_PERCENT = 60,          /* of it: more is too much to give way */
 };
 
 /* A handler lane belongs to the thread it interrupted. */
@@ -162,12 +165,52 @@ static void sleep_until_woken(struct section *section, uint64_t sleep_ns)
 static uint64_t pass(struct section *section)
 {
 	struct wire_control *control = section->shm.map.control;
+	uint64_t began_ns = clock_thread_ns();
 	atomic_fetch_add_explicit(&control->progress, 1, memory_order_relaxed);
 	stamp_clock_update(&section->feed.clock);
 	uint64_t words = cursors_snapshot(&section->cursors, stream_began, section);
 	merge_release(&section->merge, words);
 	cursors_sweep(&section->cursors, thread_ended, section);
+	section->busy_ns += clock_thread_ns() - began_ns;
 	return words;
+}
+
+struct pass {
+	struct section *section;
+	uint64_t words;
+};
+
+static void pass_apart(void *ctx)
+{
+	struct pass *done = ctx;
+	done->words = pass(done->section);
+	done->section->apart_ns += clock_thread_ns();
+}
+
+/*
+ * Giving way is for programs that need us less than they need the processor. One
+ * that makes events nearly as fast as we read them will wait for us, and is then
+ * woken on the processor that counts as free: ours.
+ */
+static void mind_busy(struct section *section, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns - section->busy_since_ns;
+	if (passed_ns < BUSY_NS)
+		return;
+	if (section->busy_ns > passed_ns / 100 * BUSY_PERCENT)
+		giveway_hurry(section->options.giveway, &section->giveway);
+	section->busy_since_ns = now_ns;
+	section->busy_ns = 0;
+}
+
+/* As large as the last one was, so will this be. */
+static uint64_t pass_like(struct section *section, uint64_t words)
+{
+	struct pass next = {.section = section};
+	if (words < APART_WORDS || !giveway_gives_way(&section->giveway))
+		return pass(section);
+	giveway_apart(&section->giveway, pass_apart, &next);
+	return next.words;
 }
 
 void section_catch_up(struct section *section)
@@ -187,6 +230,7 @@ static void tick_names(struct section *section)
 static void drain(struct section *section)
 {
 	int last_passes = 0;
+	uint64_t words = 0;
 	for (;;) {
 		/* Before the snapshot: what was published before the end is then in it. */
 		bool ending = atomic_load_explicit(&section->ending, memory_order_acquire);
@@ -194,7 +238,7 @@ static void drain(struct section *section)
 			nanosleep(&(struct timespec){.tv_nsec = STOP_GRACE_NS}, NULL);
 		if (ending) /* somebody waits for it */
 			giveway_leave(section->options.giveway, &section->giveway);
-		uint64_t words = pass(section);
+		words = ending ? pass(section) : pass_like(section, words);
 		section_check_memory(section);
 		section_fill_filter(section);
 		if (section->names)
@@ -223,6 +267,7 @@ static void drain(struct section *section)
 		if (ending)
 			continue;
 		mind_hurry(section, words, now_ns);
+		mind_busy(section, now_ns);
 		section->sleep_ns = choose_sleep(section, words, now_ns);
 		section->last_pass_ns = now_ns;
 		giveway_get_on(&section->giveway, now_ns + section->sleep_ns + LATE_NS);
@@ -236,6 +281,9 @@ void section_drain(struct section *section)
 	section->last_pass_ns = clock_steady_ns();
 	giveway_join(section->options.giveway, &section->giveway,
 		     trace_writer_worker(section->feed.writer), section->last_pass_ns + PASS_NS);
+	/* Until it is known how much there is to do. */
+	giveway_hurry(section->options.giveway, &section->giveway);
+	section->busy_since_ns = section->last_pass_ns;
 	drain(section);
 	giveway_leave(section->options.giveway, &section->giveway);
 }

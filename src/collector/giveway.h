@@ -25,14 +25,19 @@
 struct giveway;
 
 /* Who gives way together: a drain thread and the thread that writes for it, which waits for its
- * locks. */
+ * locks; and one that looks after them. */
 struct giveway_pair {
 	_Atomic uint64_t due_ns; /* CLOCK_MONOTONIC: until then it says that it gets on */
+	_Atomic bool joined, competes;
+	/* A third one, for a moment: giveway_apart(). */
+	pthread_t apart;
+	_Atomic bool has_apart, minded; /* it is there; the minder is with it */
 	/* Under the minder's lock. */
-	pthread_t threads[2];
+	pthread_t threads[3];
+	unsigned count;
 	struct giveway_pair *next;
-	bool competes;
-	uint64_t changed_ns, hold_ns; /* since when, and how long it competes at least */
+	uint64_t changed_ns, hold_ns; /* since when; how long it competes where it was late */
+	uint64_t until_ns;            /* it competes so long at least */
 };
 
 /* NULL: nobody gives way, for want of the right or of memory. The rest accepts that. */
@@ -49,8 +54,33 @@ void giveway_join(struct giveway *giveway, struct giveway_pair *pair, pthread_t 
 /* They compete like any other. No harm if they have left before. */
 void giveway_leave(struct giveway *giveway, struct giveway_pair *pair);
 
-/* What it does cannot wait: the pair competes for a while. Nothing if it has left. Thread-safe. */
+/* So does the calling thread, while they do, until giveway_no_more(), which must come before it
+ * ends.
+ */
+void giveway_also(struct giveway *giveway, struct giveway_pair *pair);
+void giveway_no_more(struct giveway *giveway, struct giveway_pair *pair);
+
+/* What it does cannot wait: the pair competes for a while from now on. Nothing if it has left.
+ * Thread-safe. */
 void giveway_hurry(struct giveway *giveway, struct giveway_pair *pair);
+
+/*
+ * Does the work in a thread of its own, which belongs to the pair meanwhile; in the calling one,
+ * the pair's first, where there is none to be had. Also where nobody gives way.
+ *
+ * The kernel counts what a thread has done of late against its processor while it sleeps there, a
+ * hundred milliseconds long, and looks for an idle one only where the sum is small. What a thread
+ * did that has ended is forgotten at once. Costs some 20 us.
+ */
+typedef void (*giveway_work_fn)(void *ctx);
+void giveway_apart(struct giveway_pair *pair, giveway_work_fn work, void *ctx);
+
+/* Does it, as far as can be known without the lock? Where nobody gives way it never does. */
+static inline bool giveway_gives_way(const struct giveway_pair *pair)
+{
+	return atomic_load_explicit(&pair->joined, memory_order_relaxed) &&
+	       !atomic_load_explicit(&pair->competes, memory_order_relaxed);
+}
 
 /* The pair gets on, and will say so again before due_ns (CLOCK_MONOTONIC). Costs a store. */
 static inline void giveway_get_on(struct giveway_pair *pair, uint64_t due_ns)

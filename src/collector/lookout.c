@@ -77,6 +77,11 @@ bool lookout_check(struct lookout *lookout, uint64_t now_ns, struct pressure_ver
 	return ret->snapshot || ret->shrink;
 }
 
+bool lookout_has_limit(const struct lookout *lookout)
+{
+	return pressure_has_limit(&lookout->pressure, &lookout->look);
+}
+
 uint64_t lookout_oom_kills(const struct lookout *lookout)
 {
 	return cgroup_oom_kills(lookout->program) - lookout->options.start->oom_kills;

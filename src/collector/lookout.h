@@ -47,5 +47,7 @@ void lookout_polls(const struct lookout *lookout, struct pollfd *polls);
 void lookout_heard(struct lookout *lookout, const struct pollfd *polls);
 /* Looks, if it is time. False: nothing is to be done. */
 bool lookout_check(struct lookout *lookout, uint64_t now_ns, struct pressure_verdict *ret);
+/* Does the last look say that there is a limit? */
+bool lookout_has_limit(const struct lookout *lookout);
 /* Kills by the kernel for lack of memory in the program's group since the beginning. */
 uint64_t lookout_oom_kills(const struct lookout *lookout);

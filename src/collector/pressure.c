@@ -73,11 +73,15 @@ static uint64_t reach_ns(uint64_t before, uint64_t now, uint64_t goal, uint64_t 
 	return reach < (double)most ? (uint64_t)reach : most;
 }
 
+bool pressure_has_limit(const struct pressure *p, const struct pressure_look *look)
+{
+	return look->program.limit_bytes || look->own.limit_bytes || p->max_bytes;
+}
+
 static uint64_t next_look(const struct pressure *p, const struct pressure_look *look)
 {
 	const struct cgroup_memory *group = &look->program;
-	bool limited = group->limit_bytes || look->own.limit_bytes || p->max_bytes;
-	uint64_t again = (limited ? WATCHFUL_MS : IDLE_MS) * MS_NS;
+	uint64_t again = (pressure_has_limit(p, look) ? WATCHFUL_MS : IDLE_MS) * MS_NS;
 	uint64_t passed = p->looked_ns ? look->now_ns - p->looked_ns : 0;
 	unsigned percent = levels[p->level < LEVELS ? p->level : LEVELS - 1];
 	again = reach_ns(p->used_bytes, group->used_bytes, group->limit_bytes / 100 * percent,

@@ -35,5 +35,7 @@ struct pressure_verdict {
 
 enum { PRESSURE_NEAR_PERCENT = 90 }; /* of a group's limit */
 
+/* Is there any limit, of a control group or of our own? */
+bool pressure_has_limit(const struct pressure *pressure, const struct pressure_look *look);
 void pressure_judge(struct pressure *p, const struct pressure_look *look,
 		    struct pressure_verdict *ret);

@@ -219,18 +219,10 @@ void section_fill_filter(struct section *section)
 
 /* ---- cost ---- */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-	if (clock_gettime(clock, &now))
-		return 0;
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t target_cpu_ns(const struct section *section)
 {
 	clockid_t clock;
-	return clock_getcpuclockid(section->options.pid, &clock) ? 0 : clock_ns(clock);
+	return clock_getcpuclockid(section->options.pid, &clock) ? 0 : clock_read_ns(clock);
 }
 
 /* How many doublings bring `share` down to what is allowed. */
@@ -302,7 +294,7 @@ void section_look_at_cost(struct section *section, uint64_t now_ns)
 	section->pace = (struct section_pace){
 		.looked_ns = now_ns,
 		.target_cpu_ns = target_cpu_ns(section),
-		.own_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID),
+		.own_cpu_ns = clock_thread_ns() + section->apart_ns,
 		.counters = cursors_counters(&section->cursors),
 		.lost_told_ns = was.lost_told_ns,
 	};

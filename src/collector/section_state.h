@@ -99,6 +99,8 @@ struct section {
 	uint64_t last_pass_ns;
 	uint64_t sleep_ns;
 	uint64_t hurry_until_ns;
+	uint64_t busy_since_ns, busy_ns; /* CPU time of the passes since then */
+	uint64_t apart_ns;               /* and of all that had a thread of their own */
 	struct section_result result;
 	struct feed feed; /* large: its batch is at the end */
 };

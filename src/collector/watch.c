@@ -37,6 +37,7 @@ struct watch {
 	uint64_t samples; /* looks at the memory so far */
 	uint64_t next_sample_ns;
 	bool other_namespace;
+	bool in_haste; /* it does not give way */
 	uint64_t next_rollup_ns;
 	uint64_t pss_bytes;   /* of the last rollup */
 	pthread_mutex_t lock; /* for the ring below */
@@ -227,6 +228,22 @@ static void wait_for_more(struct watch *watch)
 		return; /* somebody else was told */
 }
 
+/*
+ * To look at a program takes its own processor from it, too. Only where there is a limit that may
+ * be met at any moment it cannot be put off.
+ */
+static void mind_others(struct watch *watch)
+{
+	bool in_haste = lookout_has_limit(&watch->lookout);
+	if (in_haste == watch->in_haste)
+		return;
+	watch->in_haste = in_haste;
+	if (in_haste)
+		giveway_no_more(watch->options.giveway, watch->options.pair);
+	else
+		giveway_also(watch->options.giveway, watch->options.pair);
+}
+
 static void *run(void *arg)
 {
 	struct watch *watch = arg;
@@ -237,8 +254,11 @@ static void *run(void *arg)
 		if (atomic_exchange(&watch->hurried, false) || now_ns >= watch->next_sample_ns)
 			look_for_dead_threads(watch);
 		look_by_time(watch, now_ns);
+		mind_others(watch);
 		wait_for_more(watch);
 	}
+	if (!watch->in_haste)
+		giveway_no_more(watch->options.giveway, watch->options.pair);
 	return NULL;
 }
 
@@ -249,6 +269,7 @@ int watch_start(const struct watch_options *options, struct watch **ret_watch, s
 		return tm_fail(err, -ENOMEM, "out of memory");
 	watch->options = *options;
 	watch->start_ns = clock_steady_ns();
+	watch->in_haste = true;
 	watch->hurry_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	watch->other_namespace = procfs_other_namespace(options->pid);
 	lookout_init(&watch->lookout,

@@ -82,11 +82,6 @@ struct lines {
 	lines_demangle_fn demangle;
 };
 
-static uint64_t cpu_ns(void)
-{
-	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
 static void charge_ns(struct lines *lines, uint64_t used_ns)
 {
 	uint64_t *left = lines->limits.budget_ns;
@@ -95,7 +90,7 @@ static void charge_ns(struct lines *lines, uint64_t used_ns)
 
 static void charge(struct lines *lines, uint64_t since_ns)
 {
-	charge_ns(lines, cpu_ns() - since_ns);
+	charge_ns(lines, clock_thread_ns() - since_ns);
 }
 
 /* ---- the index of the units ---- */
@@ -204,7 +199,7 @@ int lines_open(struct lines **ret_lines, const struct elffile *file,
 {
 	if (!*limits->budget_ns)
 		return -ENODATA;
-	uint64_t began = cpu_ns();
+	uint64_t began = clock_thread_ns();
 	struct lines *lines = tm_alloc(sizeof *lines);
 	if (!lines)
 		return -ENOMEM;
@@ -282,7 +277,7 @@ static bool load_functions(struct lines *lines, struct part *part, bool deep)
 		return true;
 	if (!*lines->limits.budget_ns)
 		return part->has_functions;
-	uint64_t began = cpu_ns();
+	uint64_t began = clock_thread_ns();
 	make_room(lines, part);
 	functions_done(&part->functions);
 	part->has_functions = true; /* damaged: none */
@@ -299,7 +294,7 @@ static bool load_table(struct lines *lines, struct part *part)
 		return true;
 	if (!*lines->limits.budget_ns)
 		return false;
-	uint64_t began = cpu_ns();
+	uint64_t began = clock_thread_ns();
 	part->has_table = true;
 	(void)!linetable_load(&part->table, part->skeleton);
 	part->paths = tm_alloc_array(part->table.file_count + 1, sizeof *part->paths);
@@ -328,7 +323,7 @@ static size_t find_inlined(struct lines *lines, const struct part *part, uint64_
 		return 0;
 	/* One in so many is timed: asking for the time takes as long as a short answer. */
 	bool timed = lines->questions++ % TIMED_ONE_OF == 0;
-	uint64_t began = timed ? cpu_ns() : 0;
+	uint64_t began = timed ? clock_thread_ns() : 0;
 	size_t count = 0;
 	scopes_done(&lines->tree);
 	lines->tree_part = part;
@@ -341,7 +336,7 @@ static size_t find_inlined(struct lines *lines, const struct part *part, uint64_
 		count = scopes_search(part->body, function, address, ret_dies, max, ret_call);
 	}
 	if (timed)
-		charge_ns(lines, (cpu_ns() - began) * TIMED_ONE_OF);
+		charge_ns(lines, (clock_thread_ns() - began) * TIMED_ONE_OF);
 	return count;
 }
 

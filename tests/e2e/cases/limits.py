@@ -239,7 +239,8 @@ def giveway_threads(t):
         t.skip("no right to compete again after giving way")
     with start(t, 400) as watch:
         tool = watch.process.pid
-        watch.poll(lambda: policies(tool).count(5) == 2, "two threads that give way")
+        # The drain and the writing thread; and the one that looks at memory where there is no limit.
+        watch.poll(lambda: policies(tool).count(5) >= 2, "two threads that give way")
         t.equal("the program's", policies(children(tool)[0]), [0])
         watch.send(b"x")
         t.equal("status", watch.ended(), 3)
