@@ -184,7 +184,7 @@ static __attribute__((noinline)) uint64_t clamp_size(struct model *m, uint64_t s
 
 /* A block is born in this place. */
 HOT void begin_block(struct model *m, struct trace_event *event, struct live_block *block,
-		     uint32_t slot, bool by_block)
+		     struct stack_hot *stack, uint32_t slot, bool by_block)
 {
 	uint64_t size_bytes = event->size_bytes;
 	if (UNLIKELY(size_bytes > m->size_limit))
@@ -200,21 +200,22 @@ HOT void begin_block(struct model *m, struct trace_event *event, struct live_blo
 		.other = by_block ? event->address : event->block_id,
 	};
 	live_describe(block, &facts);
-	account_birth(m, stacks_hot(&m->stacks, slot), slot, size_bytes, event->block_id);
+	account_birth(m, stack, slot, size_bytes, event->block_id);
 }
 
 static __attribute__((noinline)) int alloc_slowly(struct model *m, struct trace_event *event,
-						  uint32_t slot, bool by_block)
+						  struct stack_hot *stack, uint32_t slot,
+						  bool by_block)
 {
 	int error = 0;
 	uint64_t key = by_block ? event->block_id : event->address;
 	struct young *young = young_at(&m->young, key);
-	bool lasts = stacks_hot(&m->stacks, slot)->flags & STACK_LASTS;
-	struct live_block *block = lasts ? insert_older(m, event, young, key, &error)
-					 : insert_young(m, event, young, key, &error);
+	struct live_block *block = stack->flags & STACK_LASTS
+					   ? insert_older(m, event, young, key, &error)
+					   : insert_young(m, event, young, key, &error);
 	if (UNLIKELY(!block))
 		return error;
-	begin_block(m, event, block, slot, by_block);
+	begin_block(m, event, block, stack, slot, by_block);
 	return 0;
 }
 
@@ -228,12 +229,12 @@ HOT int apply_alloc(struct model *m, struct trace_event *event, bool by_block)
 	struct young *young = young_at(&m->young, key);
 	struct stack_hot *stack = stacks_hot(&m->stacks, slot);
 	if (UNLIKELY(young->block.low | (stack->flags & STACK_LASTS))) {
-		int rc = alloc_slowly(m, event, slot, by_block);
+		int rc = alloc_slowly(m, event, stack, slot, by_block);
 		if (rc)
 			return rc;
 	} else {
 		young_use(&m->young, young, key);
-		begin_block(m, event, &young->block, slot, by_block);
+		begin_block(m, event, &young->block, stack, slot, by_block);
 	}
 	thread->last_block = event->block_id + 1;
 	return 0;
@@ -289,9 +290,10 @@ static void end_realloc(struct model *m, uint64_t key, const struct live_block *
 	thread->last_block = THREAD_NO_BLOCK;
 }
 
-/* The event becomes the end of this block; it is still in its place. */
-HOT void end_block(struct model *m, struct trace_event *event, struct thread_state *thread,
-		   const struct live_block *block, bool by_block, enum trace_op op)
+/* The event becomes the end of this block; it is still in its place. Returns whose it was. */
+HOT struct stack_hot *end_block(struct model *m, struct trace_event *event,
+				struct thread_state *thread, const struct live_block *block,
+				bool by_block, enum trace_op op)
 {
 	struct stack_hot *stack = stacks_hot(&m->stacks, block->slot);
 	uint64_t key = by_block ? event->block_id : event->address;
@@ -307,6 +309,7 @@ HOT void end_block(struct model *m, struct trace_event *event, struct thread_sta
 		end_realloc(m, key, block, thread);
 	else
 		m->freed_unseen++;
+	return stack;
 }
 
 /* The block is not among the young. */
@@ -343,8 +346,7 @@ HOT int apply_free(struct model *m, struct trace_event *event, bool by_block, en
 	struct young *young = young_at(&m->young, key);
 	event->flags &= (uint8_t) ~(TRACE_EVENT_TEMPORARY | TRACE_EVENT_OLD);
 	if (LIKELY(young_holds(young, key))) {
-		end_block(m, event, thread, &young->block, by_block, op);
-		stacks_died_young(stacks_hot(&m->stacks, young->block.slot));
+		stacks_died_young(end_block(m, event, thread, &young->block, by_block, op));
 		young_leave(&m->young, young);
 	} else if (op == TRACE_FREE) {
 		free_plain_older(m, event, thread, by_block);

@@ -210,17 +210,22 @@ void encode_restart(struct encode *e)
 	enter_thread(s, 0);
 }
 
-/* A varint. Whether it has one byte or two is as good as random, so it is no branch. */
+/*
+ * A varint. Whether it has one byte or two is as good as random, so it is no branch: both are
+ * written, and the second is overwritten if there is but one. Adding what lies above the first
+ * seven bits to itself shifts it past the bit that says that more comes.
+ */
 HOT void put(struct state *s, enum column column, uint64_t value)
 {
 	uint8_t *end = s->end[column];
-	unsigned more = value > 0x7f;
 	if (UNLIKELY(value > 0x3fff)) {
 		s->end[column] += varint_put(end, value);
 		return;
 	}
-	end[0] = (uint8_t)((value & 0x7f) | more << 7);
-	end[1] = (uint8_t)(value >> 7); /* overwritten if there is but one */
+	unsigned more = value > 0x7f;
+	unsigned both = ((unsigned)value + ((unsigned)value & 0x3f80)) | more << 7;
+	end[0] = (uint8_t)both;
+	end[1] = (uint8_t)(both >> 8);
 	s->end[column] = end + 1 + more;
 }
 
