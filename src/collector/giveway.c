@@ -16,6 +16,7 @@ enum {
 	/* Between two looks: each takes a processor from somebody, who may land elsewhere. */
 	LOOK_CALM_NS = 60 * 1000 * 1000,
 	LOOK_RESTLESS_NS = 2 * 1000 * 1000,
+	STACK_BYTES = 512 * 1024,
 	CALM = 8, /* times as long as it competed it gave way before: then all is as at first */
 };
 #define HOLD_MOST_NS 4000000000ull
@@ -121,6 +122,22 @@ static void *mind(void *arg)
 	return NULL;
 }
 
+/* With a stack that is enough for what is done here: below a limit of address space eight megabytes
+ * of it, as ever, would be missing elsewhere. Returns 0 or an errno.
+ */
+static int start_thread(pthread_t *ret_thread, void *(*run)(void *), void *arg)
+{
+	pthread_attr_t small;
+	int error = pthread_attr_init(&small);
+	if (error)
+		return error;
+	error = pthread_attr_setstacksize(&small, STACK_BYTES);
+	if (!error)
+		error = pthread_create(ret_thread, &small, run, arg);
+	pthread_attr_destroy(&small);
+	return error;
+}
+
 /* In a thread of its own: who may not come back stays as it is. */
 static void *try_it(void *arg)
 {
@@ -135,7 +152,7 @@ static bool may_come_back(void)
 {
 	pthread_t thread;
 	bool may = false;
-	return !pthread_create(&thread, NULL, try_it, &may) && !pthread_join(thread, NULL) && may;
+	return !start_thread(&thread, try_it, &may) && !pthread_join(thread, NULL) && may;
 }
 
 struct giveway *giveway_new(void)
@@ -151,7 +168,7 @@ struct giveway *giveway_new(void)
 	pthread_mutex_init(&giveway->lock, NULL);
 	pthread_cond_init(&giveway->changed, &steady);
 	pthread_condattr_destroy(&steady);
-	if (!pthread_create(&giveway->minder, NULL, mind, giveway))
+	if (!start_thread(&giveway->minder, mind, giveway))
 		return giveway;
 	pthread_cond_destroy(&giveway->changed);
 	pthread_mutex_destroy(&giveway->lock);
@@ -182,14 +199,21 @@ static struct giveway_pair **find(struct giveway *giveway, const struct giveway_
 }
 
 /*
- * Not with the lock held: who gives way may not come back for long. So the minder may have had all
- * compete meanwhile; it says so before it does.
+ * Who gives way may not get a processor for long, so nobody does while he holds a lock for which
+ * the minder waits: neither ours, nor the one that glibc has for each thread's policy.
  */
+static void set_own_policy(int policy)
+{
+	const struct sched_param none = {0};
+	(void)sched_setscheduler(0, policy, &none);
+}
+
+/* Meanwhile all may compete or have left: that is said before it is done. */
 static void give_way_myself(const struct giveway_pair *pair)
 {
-	set_policy(pthread_self(), SCHED_IDLE);
-	if (atomic_load(&pair->competes))
-		set_policy(pthread_self(), SCHED_OTHER);
+	set_own_policy(SCHED_IDLE);
+	if (!giveway_gives_way(pair))
+		set_own_policy(SCHED_OTHER);
 }
 
 void giveway_join(struct giveway *giveway, struct giveway_pair *pair, pthread_t other,
@@ -222,9 +246,8 @@ void giveway_also(struct giveway *giveway, struct giveway_pair *pair)
 	pthread_mutex_lock(&giveway->lock);
 	pair->threads[2] = pthread_self();
 	pair->count = 3;
-	bool gives_way = *find(giveway, pair) && !atomic_load(&pair->competes);
 	pthread_mutex_unlock(&giveway->lock);
-	if (gives_way)
+	if (giveway_gives_way(pair))
 		give_way_myself(pair);
 }
 
@@ -232,16 +255,19 @@ void giveway_no_more(struct giveway *giveway, struct giveway_pair *pair)
 {
 	if (!giveway)
 		return;
+	set_own_policy(SCHED_OTHER);
 	pthread_mutex_lock(&giveway->lock);
 	pair->count = 2;
-	set_policy(pthread_self(), SCHED_OTHER);
 	pthread_mutex_unlock(&giveway->lock);
+	/* The minder may have been quicker. */
+	set_own_policy(SCHED_OTHER);
 }
 
 void giveway_hurry(struct giveway *giveway, struct giveway_pair *pair)
 {
 	if (!giveway)
 		return;
+	set_own_policy(SCHED_OTHER);
 	pthread_mutex_lock(&giveway->lock);
 	uint64_t now_ns = clock_steady_ns();
 	if (*find(giveway, pair) && !pair->competes) {
@@ -257,6 +283,7 @@ void giveway_leave(struct giveway *giveway, struct giveway_pair *pair)
 {
 	if (!giveway)
 		return;
+	set_own_policy(SCHED_OTHER);
 	pthread_mutex_lock(&giveway->lock);
 	struct giveway_pair **at = find(giveway, pair);
 	if (*at) {
@@ -279,6 +306,8 @@ static void *run_errand(void *arg)
 {
 	struct errand *errand = arg;
 	errand->work(errand->ctx);
+	/* From here on the minder does not know of us, and somebody waits for our end. */
+	set_own_policy(SCHED_OTHER);
 	sem_post(&errand->done);
 	return NULL;
 }
@@ -309,7 +338,7 @@ void giveway_apart(struct giveway_pair *pair, giveway_work_fn work, void *ctx)
 	struct errand errand = {.work = work, .ctx = ctx};
 	pthread_t thread;
 	sem_init(&errand.done, 0, 0);
-	if (pthread_create(&thread, NULL, run_errand, &errand)) {
+	if (start_thread(&thread, run_errand, &errand)) {
 		work(ctx);
 	} else {
 		show(pair, thread);

@@ -78,8 +78,7 @@ void giveway_apart(struct giveway_pair *pair, giveway_work_fn work, void *ctx);
 /* Does it, as far as can be known without the lock? Where nobody gives way it never does. */
 static inline bool giveway_gives_way(const struct giveway_pair *pair)
 {
-	return atomic_load_explicit(&pair->joined, memory_order_relaxed) &&
-	       !atomic_load_explicit(&pair->competes, memory_order_relaxed);
+	return atomic_load(&pair->joined) && !atomic_load(&pair->competes);
 }
 
 /* The pair gets on, and will say so again before due_ns (CLOCK_MONOTONIC). Costs a store. */
