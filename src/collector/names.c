@@ -126,8 +126,10 @@ static bool send_modules(struct names *names)
 	const struct modules_seen *modules = &names->feed->modules;
 	if (names->module_changes == modules->changes)
 		return true;
-	if (!cover_modules(names, modules->count))
+	if (!cover_modules(names, modules->count)) {
+		hang_up(names); /* there will be no memory the next time either */
 		return false;
+	}
 	for (uint32_t id = 1; id < modules->count; id++) {
 		/* An id may be there before its facts. */
 		if (names->module_sent[id] || !modules->rows[id].end)

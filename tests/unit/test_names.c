@@ -178,10 +178,34 @@ static void questions(void)
 	CHECK_EQ_U64(close_bench(&b), 0);
 }
 
+static bool waits_for_ever(void *ctx, uint64_t waited_ns)
+{
+	(void)ctx;
+	(void)waited_ns;
+	return false;
+}
+
+static void no_memory(void)
+{
+	struct bench b;
+	open_bench(&b);
+	uint32_t count = b.feed->modules.count;
+	b.feed->modules.count = count + 1;
+	b.feed->modules.changes++;
+	trace_writer_flush(b.writer); /* its thread allocates, too */
+	tm_alloc_fail_at(0);
+	names_finish(b.names, b.writer, waits_for_ever, NULL);
+	tm_alloc_fail_at(-1);
+	b.feed->modules.count = count;
+	CHECK(!names_complete(b.names));
+	CHECK_EQ_U64(close_bench(&b), 0);
+}
+
 static const struct tap_case cases[] = {
 	{.name = "names that were found are in the trace", .run = answers},
 	{.name = "nonsense from a hostile file's reader is not believed", .run = nonsense},
 	{.name = "the end does not wait for a namer that died", .run = gone},
+	{.name = "a recorder without memory never ends", .run = no_memory},
 	{.name = "every address is asked for once", .run = questions},
 };
 TAP_MAIN(cases)
