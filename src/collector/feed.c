@@ -44,17 +44,22 @@ int feed_make_model(struct feed *feed, uint64_t cull_ns, struct tm_error *err)
 	return model_new(&options, &feed->model, err);
 }
 
-void feed_done(struct feed *feed)
+void feed_rest(struct feed *feed)
 {
 	feed->model = model_free(feed->model);
-	stack_ids_done(&feed->stacks);
-	modules_seen_done(&feed->modules);
-	feed->threads = tm_free(feed->threads);
 	feed->repair = repair_free(feed->repair);
 	feed->heaps = heaps_free(feed->heaps);
 	feed->cull = cull_free(feed->cull);
 	paused_done(&feed->paused);
 	sampled_done(&feed->sampled);
+}
+
+void feed_done(struct feed *feed)
+{
+	feed_rest(feed);
+	stack_ids_done(&feed->stacks);
+	modules_seen_done(&feed->modules);
+	feed->threads = tm_free(feed->threads);
 }
 
 static void fail(struct feed *feed, int error)

@@ -60,6 +60,8 @@ TM_MUST_CHECK int feed_init(struct feed *feed, const struct wire_map *map, bool 
 			    const struct stamp_pair *earlier, uint64_t cull_ns,
 			    struct tm_error *err);
 void feed_done(struct feed *feed);
+/* No more events: what only they need is given back. Stacks, modules and threads stay. */
+void feed_rest(struct feed *feed);
 /* It begins late: ends of blocks that it does not know will come. */
 void feed_expect_strangers(struct feed *feed);
 /* A model for the feed; blocks that live shorter than cull_ns (0: none) are not stored. */

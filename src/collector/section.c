@@ -540,6 +540,19 @@ static void end_image(struct section *section, struct trace_writer *writer)
 	owner_leave(&section->owner, &section->control->owner);
 }
 
+/*
+ * Another image of the process follows, so this one stays until that ends: for its result, and for
+ * names that are still coming. The rest would add up in a long chain of executions. Other threads
+ * look at the control page, which stays mapped.
+ */
+static void put_to_rest(struct section *section)
+{
+	shm_empty(&section->shm);
+	merge_done(&section->merge);
+	cursors_done(&section->cursors);
+	feed_rest(&section->feed);
+}
+
 int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err)
 {
 	int error = begin(section, writer);
@@ -562,6 +575,8 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	trace_writer_end(writer, &section->result.end);
 	section->result.end = *trace_writer_ended(writer);
 	section->watch = watch_stop(section->watch);
+	if (section->how.more_follows)
+		put_to_rest(section);
 	if (section->feed.error && err)
 		*err = section->feed.why;
 	return section->feed.error;
