@@ -15,6 +15,8 @@ enum {
 	TAIL_FRAMES = 12, /* a longer tail is shortened by making frames of its root side */
 	TAIL_WAYS = 4,
 	TAIL_SETS = 32, /* a power of two */
+	NAMED_LOG2 = 10,
+	NAMED = 1 << NAMED_LOG2,
 };
 
 /*
@@ -67,6 +69,7 @@ struct memo {
 	struct memo_frame *frames;
 	struct memo_word *words;
 	struct memo_tail *tails; /* TAIL_SETS * TAIL_WAYS of them; NULL: not yet */
+	uint64_t *named; /* NAMED of them, behind the tails: half of a path's hash, and its node */
 	uint32_t count;
 	uint32_t frame_room;
 	uint32_t word_room;

@@ -167,7 +167,7 @@ static AGENT_INLINE uint32_t name_fresh(struct memo *memo, const struct collecte
 	uint32_t parent = got->kept ? memo->frames[got->kept - 1].node : 0;
 	if (unlikely(!got->fresh))
 		return parent;
-	memo_name(fresh_frames(memo, got->fresh), got->fresh, parent);
+	memo_name(memo, fresh_frames(memo, got->fresh), got->fresh, parent);
 	return memo->frames[memo->frame_room - 1].node;
 }
 

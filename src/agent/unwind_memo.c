@@ -90,9 +90,11 @@ uint32_t memo_epoch(struct memo *memo)
 struct memo_tail *memo_tail_slot(struct memo *memo, uint32_t tag)
 {
 	if (unlikely(!memo->tails)) {
-		memo->tails = arena_take(sizeof *memo->tails * TAIL_SETS * TAIL_WAYS);
+		memo->tails = arena_take(sizeof *memo->tails * TAIL_SETS * TAIL_WAYS +
+					 sizeof *memo->named * NAMED);
 		if (!memo->tails)
 			return NULL;
+		memo->named = (uint64_t *)(memo->tails + TAIL_SETS * TAIL_WAYS);
 	}
 	uint32_t set = tag & (TAIL_SETS - 1), way = memo->turn++ % TAIL_WAYS;
 	struct memo_tail *tails = &memo->tails[set * TAIL_WAYS];
@@ -185,8 +187,27 @@ static bool confirm(struct memo_frame *frames, uint32_t count, uint32_t base, ui
 	return true;
 }
 
-/* Usually the leaf is known and says it all. */
-void memo_name(struct memo_frame *frames, uint32_t count, uint32_t base)
+/*
+ * The lane's own few entries in front of the index, which is as large as there are paths and seldom
+ * in a cache. Whatever is found here is confirmed like what the index says.
+ */
+static uint64_t *named_place(const struct memo *memo, uint64_t hash)
+{
+	return &memo->named[hash >> (64 - NAMED_LOG2)];
+}
+
+static bool is_named(const struct memo *memo, struct memo_frame *frames, uint32_t count,
+		     uint32_t base)
+{
+	if (unlikely(!memo->named))
+		return false;
+	uint64_t hash = frames[count - 1].hash, entry = *named_place(memo, hash);
+	/* Of another session, with fewer nodes, it may be. */
+	return entry >> 32 == (uint32_t)hash && (uint32_t)entry < agent.map.node_count &&
+	       confirm(frames, count, base, (uint32_t)entry);
+}
+
+static void find_or_make(struct memo_frame *frames, uint32_t count, uint32_t base)
 {
 	struct agent_table *table = atomic_load_explicit(&agent.index, memory_order_acquire);
 	uint32_t probe = 0, id;
@@ -203,6 +224,17 @@ void memo_name(struct memo_frame *frames, uint32_t count, uint32_t base)
 			frame->node = intern_node(frame->hash, base, frame->node, frame->pc);
 		base = frame->node;
 	}
+}
+
+/* Usually the leaf is known and says it all. */
+void memo_name(const struct memo *memo, struct memo_frame *frames, uint32_t count, uint32_t base)
+{
+	const struct memo_frame *leaf = &frames[count - 1];
+	if (is_named(memo, frames, count, base))
+		return;
+	find_or_make(frames, count, base);
+	if (likely(memo->named))
+		*named_place(memo, leaf->hash) = leaf->hash << 32 | leaf->node;
 }
 
 /* The frames dropped in between are no longer verified; those shown are. */
@@ -230,5 +262,5 @@ AGENT_COLD void memo_shorten(struct memo *memo)
 		frame.epoch = epoch;
 		memo->frames[memo->count++] = frame;
 	}
-	memo_name(memo->frames + root + 1, leaf, memo->frames[root].node);
+	memo_name(memo, memo->frames + root + 1, leaf, memo->frames[root].node);
 }

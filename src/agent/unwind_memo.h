@@ -38,7 +38,7 @@ uint32_t memo_root_end(struct lane *lane, uint64_t sp);
 void memo_push_mark(struct memo *memo);
 
 /* Node ids for frames that hold module instances there; the first stands on node `base`. */
-void memo_name(struct memo_frame *frames, uint32_t count, uint32_t base);
+void memo_name(const struct memo *memo, struct memo_frame *frames, uint32_t count, uint32_t base);
 
 /* More than `depth` frames: keep the root end, a mark, and the newer half of the rest. */
 void memo_shorten(struct memo *memo);
