@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 enum {
 	/* It was late: about as long as a pass. On a machine that is merely full there are seldom
@@ -16,7 +17,6 @@ enum {
 	/* Between two looks: each takes a processor from somebody, who may land elsewhere. */
 	LOOK_CALM_NS = 60 * 1000 * 1000,
 	LOOK_RESTLESS_NS = 2 * 1000 * 1000,
-	STACK_BYTES = 512 * 1024,
 	CALM = 8, /* times as long as it competed it gave way before: then all is as at first */
 };
 #define HOLD_MOST_NS 4000000000ull
@@ -122,22 +122,6 @@ static void *mind(void *arg)
 	return NULL;
 }
 
-/* With a stack that is enough for what is done here: below a limit of address space eight megabytes
- * of it, as ever, would be missing elsewhere. Returns 0 or an errno.
- */
-static int start_thread(pthread_t *ret_thread, void *(*run)(void *), void *arg)
-{
-	pthread_attr_t small;
-	int error = pthread_attr_init(&small);
-	if (error)
-		return error;
-	error = pthread_attr_setstacksize(&small, STACK_BYTES);
-	if (!error)
-		error = pthread_create(ret_thread, &small, run, arg);
-	pthread_attr_destroy(&small);
-	return error;
-}
-
 /* In a thread of its own: who may not come back stays as it is. */
 static void *try_it(void *arg)
 {
@@ -152,7 +136,7 @@ static bool may_come_back(void)
 {
 	pthread_t thread;
 	bool may = false;
-	return !start_thread(&thread, try_it, &may) && !pthread_join(thread, NULL) && may;
+	return !thread_start(&thread, try_it, &may) && !pthread_join(thread, NULL) && may;
 }
 
 struct giveway *giveway_new(void)
@@ -168,7 +152,7 @@ struct giveway *giveway_new(void)
 	pthread_mutex_init(&giveway->lock, NULL);
 	pthread_cond_init(&giveway->changed, &steady);
 	pthread_condattr_destroy(&steady);
-	if (!start_thread(&giveway->minder, mind, giveway))
+	if (!thread_start(&giveway->minder, mind, giveway))
 		return giveway;
 	pthread_cond_destroy(&giveway->changed);
 	pthread_mutex_destroy(&giveway->lock);
@@ -206,6 +190,14 @@ static void set_own_policy(int policy)
 {
 	const struct sched_param none = {0};
 	(void)sched_setscheduler(0, policy, &none);
+}
+
+/* The minder may have us give way until it lets go of the lock. */
+static void lock_as_others_do(struct giveway *giveway)
+{
+	set_own_policy(SCHED_OTHER);
+	pthread_mutex_lock(&giveway->lock);
+	set_own_policy(SCHED_OTHER);
 }
 
 /* Meanwhile all may compete or have left: that is said before it is done. */
@@ -255,20 +247,16 @@ void giveway_no_more(struct giveway *giveway, struct giveway_pair *pair)
 {
 	if (!giveway)
 		return;
-	set_own_policy(SCHED_OTHER);
-	pthread_mutex_lock(&giveway->lock);
+	lock_as_others_do(giveway);
 	pair->count = 2;
 	pthread_mutex_unlock(&giveway->lock);
-	/* The minder may have been quicker. */
-	set_own_policy(SCHED_OTHER);
 }
 
 void giveway_hurry(struct giveway *giveway, struct giveway_pair *pair)
 {
 	if (!giveway)
 		return;
-	set_own_policy(SCHED_OTHER);
-	pthread_mutex_lock(&giveway->lock);
+	lock_as_others_do(giveway);
 	uint64_t now_ns = clock_steady_ns();
 	if (*find(giveway, pair) && !pair->competes) {
 		compete(pair, now_ns);
@@ -283,8 +271,7 @@ void giveway_leave(struct giveway *giveway, struct giveway_pair *pair)
 {
 	if (!giveway)
 		return;
-	set_own_policy(SCHED_OTHER);
-	pthread_mutex_lock(&giveway->lock);
+	lock_as_others_do(giveway);
 	struct giveway_pair **at = find(giveway, pair);
 	if (*at) {
 		*at = pair->next;
@@ -338,7 +325,7 @@ void giveway_apart(struct giveway_pair *pair, giveway_work_fn work, void *ctx)
 	struct errand errand = {.work = work, .ctx = ctx};
 	pthread_t thread;
 	sem_init(&errand.done, 0, 0);
-	if (start_thread(&thread, run_errand, &errand)) {
+	if (thread_start(&thread, run_errand, &errand)) {
 		work(ctx);
 	} else {
 		show(pair, thread);

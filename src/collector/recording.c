@@ -57,8 +57,6 @@ static void close_file(struct recording *recording)
 		recording->error = error;
 		recording->why = why;
 	}
-	/* Pairs with the acquire in recording_is_done(). */
-	atomic_store_explicit(&recording->done, true, memory_order_release);
 }
 
 static void *run(void *arg)
@@ -77,6 +75,10 @@ static void *run(void *arg)
 	for (size_t i = 0; i < recording->section_done; i++)
 		section_finish_names(recording->sections[i], recording->writer);
 	close_file(recording);
+	for (size_t i = 0; i < recording->section_done; i++)
+		section_settle(recording->sections[i]);
+	/* Pairs with the acquire in recording_is_done(). */
+	atomic_store_explicit(&recording->done, true, memory_order_release);
 	return NULL;
 }
 

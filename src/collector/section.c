@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "collector/procfs.h"
 #include "collector/section_state.h"
@@ -103,6 +104,8 @@ int section_new_piece(const struct section_options *options, struct section *bef
 		      struct section **ret_section, struct tm_error *err)
 {
 	struct section *section = tm_alloc(sizeof *section);
+	if (section)
+		section->shm = (struct shm){.fd = -1};
 	if (!section || fill_texts(section, options, before->mode_lock)) {
 		section_free(section);
 		if (options->names_fd > 0)
@@ -115,7 +118,6 @@ int section_new_piece(const struct section_options *options, struct section *bef
 	section->options.forked_from = NULL;
 	section->options.woken = before->options.woken;
 	section->options.depth = before->options.depth;
-	section->shm = (struct shm){.fd = -1};
 	section->control = before->control;
 	section->filter = before->filter;
 	section->elder = before;
@@ -155,6 +157,7 @@ struct section *section_free(struct section *section)
 {
 	if (!section)
 		return NULL;
+	section_settle(section);
 	watch_stop(section->watch);
 	merge_done(&section->merge);
 	extra_done(&section->extra);
@@ -458,6 +461,26 @@ void section_follow(struct section *section, struct section *before)
 	section->before = before;
 }
 
+/* What the file does not wait for: the word about names, and memory of a program that has ended. */
+static void *settle(void *arg)
+{
+	struct section *section = arg;
+	/* Of names that nobody has looked up it cannot be said that they are not there. */
+	if (section->unnamed && !section->result.names_cut)
+		unnamed_judge(section->unnamed, &section->feed.stacks, &section->feed.modules,
+			      &section->result.unnamed);
+	if (!section->how.still_runs)
+		shm_empty(&section->shm);
+	return NULL;
+}
+
+void section_settle(struct section *section)
+{
+	if (section->settling)
+		pthread_join(section->settler, NULL);
+	section->settling = false;
+}
+
 void section_finish_names(struct section *section, struct trace_writer *writer)
 {
 	struct section_result *result = &section->result;
@@ -469,10 +492,12 @@ void section_finish_names(struct section *section, struct trace_writer *writer)
 	result->names_cut = !names_complete(section->names);
 	result->name_warnings = names_warnings(section->names, &first);
 	strncpy(result->name_warning, first, sizeof result->name_warning - 1);
-	/* Of names that nobody has looked up it cannot be said that they are not there. */
-	if (section->unnamed && !result->names_cut)
-		unnamed_judge(section->unnamed, &section->feed.stacks, &section->feed.modules,
-			      &result->unnamed);
+	/* Of an image that another followed nothing is said, and its memory is gone. */
+	if (section->how.more_follows || !atomic_load(&section->begun))
+		return;
+	section->settling = !thread_start(&section->settler, settle, section);
+	if (!section->settling)
+		settle(section);
 }
 
 /* The section's begin in the file, and for a piece what lives then. */

@@ -116,6 +116,8 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 void section_follow(struct section *section, struct section *before);
 /* Waits for the names of a section that was replaced by exec. */
 void section_finish_names(struct section *section, struct trace_writer *writer);
+/* After both: waits for what was left to another thread, and the result is whole. */
+void section_settle(struct section *section);
 
 /* After section_run(): what the end lines say. */
 struct section_result {

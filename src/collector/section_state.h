@@ -101,6 +101,8 @@ struct section {
 	uint64_t hurry_until_ns;
 	uint64_t busy_since_ns, busy_ns; /* CPU time of the passes since then */
 	uint64_t apart_ns;               /* and of all that had a thread of their own */
+	bool settling;                   /* the thread is there */
+	pthread_t settler;
 	struct section_result result;
 	struct feed feed; /* large: its batch is at the end */
 };

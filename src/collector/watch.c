@@ -92,7 +92,12 @@ static void look_at_rollup(struct watch *watch)
 	if (before < watch->next_rollup_ns)
 		return;
 	struct procfs_memory rollup = {0};
+	/* Who gives way must not hold a lock of the program. */
+	if (!watch->in_haste)
+		giveway_no_more(watch->options.giveway, watch->options.pair);
 	watch->pss_bytes = procfs_rollup(watch->options.pid, &rollup) ? rollup.pss_bytes : 0;
+	if (!watch->in_haste)
+		giveway_also(watch->options.giveway, watch->options.pair);
 	uint64_t cost = clock_steady_ns() - before;
 	uint64_t pause = cost * ROLLUP_SHARE;
 	if (pause > LATER_MS * 1000000ull)

@@ -6,6 +6,7 @@
 #include "trace/block.h"
 #include "trace/hole.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ static int insert_gap(struct room *room, size_t index, uint64_t offset, uint64_t
 		room->gaps = grown;
 		room->gap_room = more;
 	}
+	assert(room->gaps); /* there is room */
 	memmove(&room->gaps[index + 1], &room->gaps[index],
 		(room->gap_count - index) * sizeof *room->gaps);
 	room->gaps[index] = (struct room_gap){.offset = offset, .bytes = bytes};
@@ -253,6 +255,7 @@ static void begin_section(struct room *room, uint32_t section)
 static int push(struct room *room, const struct room_block *block)
 {
 	if (room->first > 0 && room->first >= room->block_room / 2) {
+		assert(room->blocks); /* first is one of them */
 		memmove(room->blocks, room->blocks + room->first,
 			room->count * sizeof *room->blocks);
 		room->first = 0;
@@ -265,6 +268,7 @@ static int push(struct room *room, const struct room_block *block)
 		room->blocks = grown;
 		room->block_room = more;
 	}
+	assert(room->blocks);
 	room->blocks[room->first + room->count++] = *block;
 	return 0;
 }
