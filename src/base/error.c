@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int tm_fail(struct tm_error *err, int code, const char *format, ...)
+int(tm_fail)(struct tm_error *err, int code, const char *format, ...)
 {
 	if (!err)
 		return code;

@@ -19,7 +19,7 @@ struct tm_error {
  */
 int tm_fail(struct tm_error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-#ifdef __clang_analyzer__ /* it sees one file at a time: that what fails is not 0 it must be told \
-			   */
+/* clang's analyser sees one file at a time, and must be told that what fails is not 0. */
+#ifdef __clang_analyzer__
 #define tm_fail(err, code, ...) (tm_fail(err, code, __VA_ARGS__), (code))
 #endif

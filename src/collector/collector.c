@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/collector.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -361,6 +362,7 @@ int collector_sleep(const struct collector_options *options, struct tm_error *er
 	} else if (options->or_run && status == SESSION_FAILED) {
 		error = plain_replace(&session, &status, err);
 	}
+	assert(error); /* else another program runs here */
 	session_close(&session);
 	return status;
 }
