@@ -69,7 +69,7 @@ struct memo {
 	struct memo_frame *frames;
 	struct memo_word *words;
 	struct memo_tail *tails; /* TAIL_SETS * TAIL_WAYS of them; NULL: not yet */
-	uint64_t *named; /* NAMED of them, behind the tails: half of a path's hash, and its node */
+	uint64_t *named; /* NAMED of them: half of a path's hash, and its node; NULL: not yet */
 	uint32_t count;
 	uint32_t frame_room;
 	uint32_t word_room;

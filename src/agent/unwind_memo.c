@@ -90,11 +90,11 @@ uint32_t memo_epoch(struct memo *memo)
 struct memo_tail *memo_tail_slot(struct memo *memo, uint32_t tag)
 {
 	if (unlikely(!memo->tails)) {
-		memo->tails = arena_take(sizeof *memo->tails * TAIL_SETS * TAIL_WAYS +
-					 sizeof *memo->named * NAMED);
+		memo->tails = arena_take(sizeof *memo->tails * TAIL_SETS * TAIL_WAYS);
 		if (!memo->tails)
 			return NULL;
-		memo->named = (uint64_t *)(memo->tails + TAIL_SETS * TAIL_WAYS);
+		/* Apart: what the arena gives is a power of two. Without it, it goes too. */
+		memo->named = arena_take(sizeof *memo->named * NAMED);
 	}
 	uint32_t set = tag & (TAIL_SETS - 1), way = memo->turn++ % TAIL_WAYS;
 	struct memo_tail *tails = &memo->tails[set * TAIL_WAYS];

@@ -170,27 +170,6 @@ def exec_chain(t):
         t.equal(f"end of image {number}", section["end"], "exec" if number < 8 else "exit")
 
 
-def own_kb(pid):
-    """What is neither a file's nor shared with files; memory shared with the program included."""
-    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem")))
-
-
-@case("process/exec_memory", "the recorder's memory grows with each exec of a long chain")
-def exec_memory(t):
-    """Each image has some memory shared with its agent, a model, names: 1.3 MB if they stay."""
-    text = '#!/bin/sh\n[ "$1" -gt 0 ] && exec "$0" $(($1-1))\necho ready; exec cat\n'
-    with Watch(t.start([t.tidemark, "run", "-o", t.trace, "--", script(t, text), "150"]),
-               t.seconds) as watch:
-        watch.wait_for("ready\n")
-        watch.poll(lambda: own_kb(watch.process.pid) < 60_000, "less than 60 MB in use")
-        watch.process.stdin.close()
-        t.equal("status", watch.ended(), 0)
-    sections = t.report(None, "--image", "all")["sections"]
-    t.expect(len(sections) >= 151, f"{len(sections)} images")
-    t.equal("lost", sum(section["lost_events"] for section in sections), 0)
-
-
 @case("process/exec_fail", "an exec that fails ends the recording")
 def exec_fail(t):
     t.compare(["process", "exec_fail"])
