@@ -93,7 +93,7 @@ struct memo_tail *memo_tail_slot(struct memo *memo, uint32_t tag)
 		memo->tails = arena_take(sizeof *memo->tails * TAIL_SETS * TAIL_WAYS);
 		if (!memo->tails)
 			return NULL;
-		/* Apart: what the arena gives is a power of two. Without it, it goes too. */
+		/* Apart: the arena gives powers of two. NULL is no harm: it only saves time. */
 		memo->named = arena_take(sizeof *memo->named * NAMED);
 	}
 	uint32_t set = tag & (TAIL_SETS - 1), way = memo->turn++ % TAIL_WAYS;
