@@ -3,6 +3,8 @@
 #include "server/api.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/version.h"
@@ -113,6 +115,14 @@ static double unnamed_percent(const struct shown_facts *facts)
 	return all ? (double)unnamed * 100 / (double)all : 0;
 }
 
+/* The same word in all pieces of a recording; null: it has none. */
+static void put_series(struct json *json, uint64_t series_id)
+{
+	char text[20];
+	snprintf(text, sizeof text, "0x%" PRIx64, series_id);
+	json_string(json, "series", series_id ? text : NULL);
+}
+
 int api_summary(struct call *call, struct tm_error *err)
 {
 	const struct shown_facts *facts = call->facts;
@@ -130,6 +140,8 @@ int api_summary(struct call *call, struct tm_error *err)
 	json_u64(json, "version", facts->version);
 	json_u64(json, "sections", trace_reader_section_count(facts->reader));
 	json_u64(json, "file_bytes", trace_reader_file_bytes(facts->reader));
+	put_series(json, facts->input.meta->series_id);
+	json_i64(json, "changed_unix_ns", facts->changed_unix_ns);
 	json_double(json, "unnamed_percent", unnamed_percent(facts));
 	json_end(json);
 	return 0;

@@ -203,6 +203,7 @@ static int read_file(struct shown *shown, struct tm_error *err)
 	atomic_store(&shown->state, SHOWN_LOADING);
 	shown->file = (struct file_facts){0};
 	(void)file_facts(shown->path, &shown->file);
+	held->facts.changed_unix_ns = shown->file.changed_s * 1000000000 + shown->file.changed_ns;
 	int code = load(shown, &held->facts, ticks, err);
 	query_drop_ticks(ticks);
 	shown->read_ns = clock_steady_ns();

@@ -31,7 +31,8 @@ struct shown_facts {
 	struct looks *looks;    /* of parts of it */
 	struct kept *kept;      /* answers that were given; needs no lock */
 	struct model_totals totals;
-	uint64_t version; /* rises when the file was read anew */
+	uint64_t version;        /* rises when the file was read anew */
+	int64_t changed_unix_ns; /* the file, before it was read */
 	bool complete;
 };
 

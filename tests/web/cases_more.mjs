@@ -301,10 +301,22 @@ export const cases = [
 				const first = await figures();
 				await page.waitForFunction((old) => [...document.querySelectorAll(".figure-big")].map((f) => f.textContent).join("|") !== old, first, { timeout: 60000 });
 				await shot("live");
-				/* The switch lets go when something is selected. */
-				await page.click(".badge.live");
+				/* What is pressed is clicked, though the page would have moved on meanwhile. (It may move before.) */
+				const hold = async (what) => {
+					await page.waitForSelector(what);
+					const place = await page.evaluate((w) => document.querySelector(w).getBoundingClientRect().toJSON(), what);
+					await page.mouse.move(place.x + place.width / 2, place.y + place.height / 2);
+					await page.mouse.down();
+					await new Promise((done) => setTimeout(done, 1500));
+					await page.mouse.up();
+					await new Promise((done) => setTimeout(done, 100));
+				};
+				for (let i = 0; i < 5 && param(page, "view") !== "flame"; i++) await hold(".overview .top-row");
+				check(param(page, "view") === "flame", "a row that was held for a while was not clicked");
+				await hold(".badge.live");
 				await page.waitForFunction(() => document.querySelector(".badge.live")?.textContent.includes("○"));
 				await page.click(".badge.live");
+				await page.waitForSelector(".badge.live.on");
 				program.kill("SIGTERM");
 				await page.waitForFunction(() => !document.querySelector(".badge.live") && /signal|exit/.test(document.querySelector(".quality").textContent), null, { timeout: 60000 });
 				check((await text(page, ".quality")).includes("signal 15") || (await text(page, ".quality")).includes("exit"), "how it ended: " + (await text(page, ".quality")));

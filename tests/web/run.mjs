@@ -69,7 +69,8 @@ async function runCase(one) {
 	try {
 		await one.run({ page, open, check, shot, saved, ...plain });
 	} catch (error) {
-		problems.push(String(error.message ?? error).split("\n").slice(0, 12).join(" | "));
+		const where = String(error.stack ?? "").match(/cases\w*\.mjs:\d+/)?.[0] ?? "";
+		problems.push(where + " " + String(error.message ?? error).split("\n").slice(0, 12).join(" | "));
 		await shot("failed-" + one.name).catch(() => {});
 	}
 	await context.close();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests. A newer request of the same name cancels the older; answers are kept
 // for a while, since several views ask the same.
+import { released } from "./press";
 import { isSaved, savedAnswer } from "./saved";
 import { state, type State } from "./state";
 
@@ -26,6 +27,7 @@ export interface Summary {
 	allocations: number; frees: number; allocated_bytes: number; temporary_allocations: number; peak_bytes: number;
 	peak_allocations: number; peak_time_ns: number; unfreed_allocations: number; unfreed_bytes: number;
 	peak_rss_bytes: number | null; lost_events: number; warning: string | null; complete: boolean; version: number;
+	file_bytes: number; changed_unix_ns: number; series: string | null;
 	unnamed_percent: number; rss: Record<string, number | string | null> | null; source: string; freed_older: number;
 	unknown?: string[]; facts?: string[]; origin?: string | null; piece?: number | null;
 	folded_events?: number; exact_since_ns?: number; culled_events?: number; cull_ns?: number;
@@ -82,6 +84,8 @@ async function fetchJson<T>(url: string, signal?: AbortSignal): Promise<T> {
 		if (isCancelled(error)) throw error;
 		return null;
 	});
+	await released();
+	if (signal?.aborted) throw signal.reason;
 	if (!response.ok) throw new ApiError(body?.error?.message ?? `The server says ${response.status}.`, response.status);
 	if (body === null) throw new ApiError("The answer was cut off. Is 'tidemark serve' still running?", 0);
 	return body as T;

@@ -52,24 +52,45 @@ const exportMenu = new ExportMenu(() => [...(shown?.exports?.() ?? []), ...strip
 const live = new Live({ onTraces: () => void refreshList(), onFile: (news) => void onFile(news), onLost: () => setLost(true), onBack: () => void onBack() });
 const lostBadge = h("span", { class: "badge bad", role: "status", hidden: true }, "the server does not answer; trying again");
 const picker = h("select", { class: "picker", "aria-label": "Trace", onchange: () => go({ trace: picker.value, from: null, to: null, zoomFrom: null, zoomTo: null, path: "", pivot: "", filter: "", fn: "" }) });
-const quality = h("div", { class: "quality" });
+const factBox = h("span", { class: "facts" });
+const followButton = h("button", { class: "badge live", title: "the file is still being written: move with its end", onclick: () => go({ follow: !state.follow }, false) });
+const quality = h("div", { class: "quality" }, factBox, lostBadge);
 const tabs = h("nav", { class: "tabs", role: "tablist", "aria-label": "Views" });
 const help = h("p", { class: "view-help muted" });
 const main = h("main", { id: "view" });
 const frame = h("div", { class: "frame" });
 
 function drawHead(): void {
-	picker.replaceChildren(...traces.map((t) => h("option", { value: t.id, title: `${bytes(t.file_bytes)}, ${clock(t.changed_unix_ns / 1e6)}` }, visible(t.name))));
-	picker.value = state.trace;
+	drawPicker();
+	drawFollow();
 	if (!summary) {
-		clear(quality);
+		clear(factBox);
 		return;
 	}
 	const s = summary;
 	document.title = `${base(s.program)} – Tidemark`;
-	clear(quality, ...facts(s).map(([text, help, bad]) => explain(h("span", { class: "badge" + (bad ? " bad" : "") }, text), () => [help])), lostBadge);
-	if (isLive(s))
-		quality.append(h("button", { class: "badge live" + (state.follow ? " on" : ""), "aria-pressed": String(state.follow), title: "the file is still being written: move with its end", onclick: () => go({ follow: !state.follow }, false) }, state.follow ? "● following" : "○ follow"));
+	clear(factBox, ...facts(s).map(([text, help, bad]) => explain(h("span", { class: "badge" + (bad ? " bad" : "") }, text), () => [help])));
+}
+
+/** The list that somebody may just have opened stays as it is, unless there are others in it. */
+function drawPicker(): void {
+	const names = (options: Iterable<{ value: string; text: string }>) => JSON.stringify([...options].map((o) => [o.value, o.text]));
+	const options = traces.map((t) => h("option", { value: t.id }, visible(t.name)));
+	if (names(options) !== names(picker.options)) picker.replaceChildren(...options);
+	traces.forEach((t, i) => (picker.options[i]!.title = `${bytes(t.file_bytes)}, ${clock(t.changed_unix_ns / 1e6)}`));
+	picker.value = state.trace;
+}
+
+/** The same button all the time: it keeps the focus while the page moves on. */
+function drawFollow(): void {
+	if (!summary || !isLive(summary)) {
+		followButton.remove();
+		return;
+	}
+	followButton.classList.toggle("on", state.follow);
+	followButton.setAttribute("aria-pressed", String(state.follow));
+	followButton.textContent = state.follow ? "● following" : "○ follow";
+	if (!followButton.isConnected) quality.append(followButton);
 }
 
 /** Somebody still writes the file. */
@@ -95,7 +116,8 @@ function facts(s: Summary): Array<[string, string, boolean]> {
 	if (s.rss && s.rss.explained_percent !== null && s.rss.explained_percent !== undefined)
 		out.push([`${s.rss.explained_percent} % of RSS explained`, String(s.rss.cause ?? "how much of the anonymous resident memory the recorded blocks explain"), Number(s.rss.explained_percent) < 50]);
 	if ((s.events_not_stored ?? 0) > (s.culled_events ?? 0) && !s.folded_events) out.push([`${count((s.events_not_stored ?? 0) - (s.culled_events ?? 0))} events not stored`, "The file was not to grow beyond a limit: figures by stack and time are complete, single blocks and filters by size or thread are not.", false]);
-	if (s.warning) out.push(["damaged", visible(s.warning), true]);
+	const unended = s.warning?.startsWith("the file has no end");
+	if (s.warning && !(unended && isLive(s))) out.push([unended ? "cut short" : "damaged", visible(s.warning), true]);
 	if (s.end !== "unsaid") out.push([ending(s), `how the recording ended, after ${duration(s.duration_ns)}: ${endings[s.end]?.[1] ?? s.end}` + (s.note ? "; " + visible(s.note) : ""), !!endings[s.end]?.[2]]);
 	return out;
 }
@@ -171,27 +193,38 @@ async function loadTrace(): Promise<void> {
 	drawHead();
 	void strip.load(summary);
 	await drawView();
+	/* What changed before the server could tell us is in no news. */
+	if (state.trace === id && !summary.complete && state.follow) void update();
 }
+
+const readingText = h("div");
+const readingBar = h("progress");
+const reading = h("div", { class: "empty" }, readingText, readingBar, h("div", {}, h("button", { onclick: () => void status(state.trace, true) }, "cancel")));
 
 function showReading(news: FileNews): void {
 	const known = news.total_events > 0;
-	clear(main, h("div", { class: "empty" }, h("div", {}, known ? `Reading the trace: ${count(news.done_events)} of ${count(news.total_events)} events` : "Opening the trace…"),
-		h("progress", known ? { max: news.total_events, value: news.done_events } : {}),
-		h("div", {}, h("button", { onclick: () => void status(state.trace, true) }, "cancel"))));
+	readingText.textContent = known ? `Reading the trace: ${count(news.done_events)} of ${count(news.total_events)} events` : "Opening the trace…";
+	if (known) Object.assign(readingBar, { max: news.total_events, value: news.done_events });
+	else readingBar.removeAttribute("value");
+	if (!reading.isConnected) clear(main, reading);
 }
 
-let seen = ""; // the state of the file that is drawn
+let seen = ""; // the state of the file that the server told last
 let busy = false, again = false;
+
+function seenAs(id: string, file: { file_bytes: number; changed_unix_ns: number }): string {
+	return `${id} ${file.file_bytes} ${file.changed_unix_ns}`;
+}
 
 /** The file has changed, or is being read. A file that grows moves the page until something is selected. */
 async function onFile(news: FileNews): Promise<void> {
 	if (news.id !== state.trace) return;
 	if (news.state === "loading" && !summary) showReading(news);
-	const now = `${news.file_bytes} ${news.changed_unix_ns}`;
+	const now = seenAs(news.id, news);
 	const first = seen === "" || !seen.startsWith(news.id);
-	if (seen === `${news.id} ${now}`) return;
-	seen = `${news.id} ${now}`;
-	if (!first && (state.follow || summary?.complete)) await update();
+	if (seen === now) return;
+	seen = now;
+	if (summary && (summary.complete ? !first : state.follow)) await update();
 }
 
 /** Asks for all anew, one round at a time. */
@@ -205,22 +238,23 @@ async function update(): Promise<void> {
 	do {
 		again = false;
 		forget();
-		const version = summary?.version;
+		const version = summary?.version, asked = state.trace;
 		const now = await ask<Summary>("summary", "summary").catch(() => null);
 		if (now && now.version !== version) {
-			if (now.complete && summary && !summary.complete) void followOn(state.trace);
+			if (now.complete && summary && !summary.complete) void followOn(now);
 			summary = now;
 			drawHead();
 			await strip.load(summary);
 			await drawView();
 			drawer.refresh();
 			tries = 0;
-		} else if (tries++ < 3) {
-			/* The server reads a file at most twice a second: what it said may not be new yet. */
+		}
+		/* The server reads a file at most twice a second: what it said may be older than the news. */
+		if (!(now && seen === seenAs(asked, now)) && tries++ < 5) {
 			await new Promise((done) => setTimeout(done, 600));
 			again = true;
 		}
-	} while (again && !document.hidden);
+	} while (again && !document.hidden && (state.follow || summary?.complete));
 	busy = false;
 }
 
@@ -229,28 +263,34 @@ async function refreshList(): Promise<void> {
 	traces = (await list().catch(() => ({ traces }))).traces;
 	if (JSON.stringify(traces.map((t) => t.id)) === before) return;
 	drawHead();
-	nextPiece();
 }
 
-/** The file has ended: maybe after the next one was listed, which then was not the newest yet. */
-async function followOn(ended: string): Promise<void> {
-	for (let i = 0; i < 20 && state.trace === ended && state.follow && !left.has(ended); i++) {
+/** A recording that was seen to go on in another file (rotation): the page goes with it, as soon as it is there. */
+async function followOn(here: Summary): Promise<void> {
+	const id = state.trace;
+	if (here.end !== "rotated" || !here.series) return;
+	for (let i = 0; i < 120; i++) {
 		traces = (await list().catch(() => ({ traces }))).traces;
-		nextPiece();
+		drawHead();
+		const next = await nextPiece(id, here);
+		if (state.trace !== id || !state.follow || state.from !== null) return;
+		if (next) {
+			go({ trace: next }, false);
+			return;
+		}
 		await new Promise((done) => setTimeout(done, 500));
 	}
 }
 
-const left = new Set<string>(); // pieces that the page went on from: who comes back to one wants to stay
-
-/** A recording that goes on in another file (rotation): the page goes with it. */
-function nextPiece(): void {
-	const stem = (name: string) => name.replace(/\.tide$/, "").replace(/[.-]\d+$/, "");
-	const here = traces.find((t) => t.id === state.trace), newest = traces[0];
-	if (!here || !newest || left.has(here.id) || !state.follow || state.from !== null || newest.id === here.id) return;
-	if (stem(newest.name) !== stem(here.name) || newest.changed_unix_ns <= here.changed_unix_ns) return;
-	left.add(here.id);
-	go({ trace: newest.id }, false);
+/** The newest piece of the same series: their names differ by numbers. */
+async function nextPiece(id: string, here: Summary): Promise<string | null> {
+	const alike = (name: string) => name.replace(/[.0-9]/g, "");
+	const name = traces.find((t) => t.id === id)?.name ?? "";
+	for (const trace of traces.filter((t) => t.id !== id && alike(t.name) === alike(name)).slice(0, 5)) {
+		const other = await ask<Summary>("piece", "summary", {}, trace.id).catch(() => null);
+		if (other && other.series === here.series && (other.piece ?? 1) > (here.piece ?? 1)) return trace.id;
+	}
+	return null;
 }
 
 function setLost(lost: boolean): void {
@@ -263,7 +303,9 @@ async function onBack(): Promise<void> {
 	traces = (await list().catch(() => ({ traces }))).traces;
 	forget();
 	if (summary) {
-		summary = await ask<Summary>("summary", "summary").catch(() => summary);
+		const before = summary;
+		summary = await ask<Summary>("summary", "summary").catch(() => before);
+		if (summary.complete && !before.complete) void followOn(summary);
 		drawHead();
 		await strip.load(summary);
 		await drawView();
@@ -329,11 +371,13 @@ async function start(): Promise<void> {
 		drawTabs();
 		if (before.trace !== state.trace) {
 			summary = null;
+			forget();
 			void loadTrace();
 		}
 		else {
 			drawHead();
 			void drawView();
+			if (state.follow && !before.follow && summary && !summary.complete) void update();
 		}
 	});
 	dark.addEventListener("change", adapt);
