@@ -20,6 +20,7 @@ async function save(page, name) {
 
 /** Ends a server of a case's own; the page leaves it first, so that it misses nothing. */
 async function end(page, server) {
+	page.lastText = await page.evaluate(() => document.body.innerText).catch(() => "");
 	await page.goto("about:blank").catch(() => {});
 	server?.kill("SIGTERM");
 }

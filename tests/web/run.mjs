@@ -71,6 +71,7 @@ async function runCase(one) {
 	} catch (error) {
 		const where = String(error.stack ?? "").match(/cases\w*\.mjs:\d+/)?.[0] ?? "";
 		problems.push(where + " " + String(error.message ?? error).split("\n").slice(0, 12).join(" | "));
+		if (page.lastText) problems.push("the page said: " + page.lastText.slice(0, 1500).replaceAll("\n", " | "));
 		await shot("failed-" + one.name).catch(() => {});
 	}
 	await context.close();

@@ -180,6 +180,7 @@ const why: Record<string, string> = {
 async function loadTrace(): Promise<void> {
 	const id = state.trace;
 	live.watch(id);
+	loading++;
 	try {
 		summary = await ask<Summary>("summary", "summary");
 	} catch (error) {
@@ -188,6 +189,8 @@ async function loadTrace(): Promise<void> {
 		drawHead();
 		clear(main, h("div", { class: "empty" }, h("div", {}, error instanceof ApiError ? error.message : String(error)), h("button", { onclick: () => void loadTrace() }, "try again")));
 		return;
+	} finally {
+		loading--;
 	}
 	if (state.trace !== id) return;
 	drawHead();
@@ -211,6 +214,7 @@ function showReading(news: FileNews): void {
 
 let seen = ""; // the state of the file that the server told last
 let busy = false, again = false;
+let loading = 0; // how many wait for the first summary of a trace
 
 function seenAs(id: string, file: { file_bytes: number; changed_unix_ns: number }): string {
 	return `${id} ${file.file_bytes} ${file.changed_unix_ns}`;
@@ -224,7 +228,9 @@ async function onFile(news: FileNews): Promise<void> {
 	const first = seen === "" || !seen.startsWith(news.id);
 	if (seen === now) return;
 	seen = now;
-	if (summary && (summary.complete ? !first : state.follow)) await update();
+	/* What could not be read may be readable now. */
+	if (!summary && !loading) await loadTrace();
+	else if (summary && (summary.complete ? !first : state.follow)) await update();
 }
 
 /** Asks for all anew, one round at a time. */
