@@ -143,6 +143,7 @@ struct agent {
 	uint32_t node_cap_id;  /* set once in init: the node that stands for a full node array */
 	uint32_t no_stack_id;  /* set once in init */
 	uint32_t own_instance; /* set once in init: the agent's own module instance */
+	uint32_t staying;      /* set once in init: instances up to this one are never unloaded */
 	_Atomic uint32_t shared_tls;   /* atomic: threads without own thread pointer exist, or
 					  tid_offset is unknown: ask the kernel who we are */
 	_Atomic uint32_t slow_clock;   /* atomic: enum agent_clock */
@@ -155,8 +156,7 @@ struct agent {
 	_Atomic uintptr_t arena_free[16];        /* atomic: freed pieces by log2 size */
 	_Atomic uint64_t private_bytes;          /* atomic: memory taken, for the report */
 	_Atomic uint32_t jit_next;
-	_Atomic uint64_t
-		jit_regions[AGENT_JIT_REGIONS];  /* atomic: pc >> 20 known to belong to no module */
+	_Atomic uint64_t jit_regions[AGENT_JIT_REGIONS]; /* atomic: pc >> 20 of no module */
 	_Atomic uint32_t keep_lock;              /* atomic: 1 while somebody counts keepers */
 	uint32_t keepers;                        /* under it: threads in a fork that keeps maps */
 	_Atomic uint32_t map_count;              /* atomic: may exceed AGENT_MAPS: no more listed */

@@ -220,6 +220,8 @@ static bool begin_session(const char *session, bool forked)
 	if (memory < 0 || !rendezvous_map(memory, &agent.map) || !session_begin())
 		return false;
 	if (!forked) { /* a child has its parent's slots and patches */
+		/* Before the program's first allocation nothing has been opened by dlopen. */
+		agent.staying = modules_count(agent.modules);
 		redirect_start(&agent_scope);
 		agent_fixed.redirected = 1;
 		patches_apply();

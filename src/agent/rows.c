@@ -200,7 +200,7 @@ bool rows_module(struct lane *lane, uintptr_t address, struct module_code *ret)
 static bool tables_readable(struct lane *lane, const struct module_code *module)
 {
 	uint32_t head;
-	if (!module->cfi.eh_frame_hdr)
+	if (!module->cfi.eh_frame_hdr || (module->instance && module->instance <= agent.staying))
 		return true;
 	if (!agent_may_call())
 		return true;

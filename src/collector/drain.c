@@ -247,6 +247,8 @@ static void drain(struct section *section)
 		if (section->names)
 			names_modules(section->names);
 		make_chunks(section);
+		if (!ending)
+			shm_make_ahead(&section->shm);
 		uint64_t now_ns = clock_steady_ns();
 		/* Two passes release what was there before; what comes after is the next piece's.
 		 */

@@ -321,6 +321,15 @@ static void add_sentence(char *note, size_t room, const char *text)
 		snprintf(note + at, room - at, "%s%s.", at ? " " : "", text);
 }
 
+/* What the end says of the events: from here on neither model nor stacks are needed for it. */
+static void take_totals(struct section *section)
+{
+	struct section_result *result = &section->result;
+	model_totals(section->feed.model, &result->totals);
+	result->bad_events =
+		section->feed.bad_events + section->cursors.bad + section->feed.stacks.bad_nodes;
+}
+
 static void fill_end(struct section *section, struct trace_writer *writer)
 {
 	struct wire_control *control = section->control;
@@ -332,12 +341,9 @@ static void fill_end(struct section *section, struct trace_writer *writer)
 		trace_writer_seal(writer);
 		trace_writer_flush(writer);
 	}
-	model_totals(section->feed.model, &result->totals);
 	uint64_t children = section->extra.forks;
 	uint64_t recorded = section->how.children_recorded;
 	uint32_t off_reason = atomic_load(&control->off_reason);
-	result->bad_events =
-		section->feed.bad_events + section->cursors.bad + section->feed.stacks.bad_nodes;
 	result->sampled_bytes = atomic_load(&section->sampled_bytes);
 	result->agent_ready = section_agent_ready(section);
 	result->never_on = atomic_load(&section->never_on) || section_state(section) == WIRE_IDLE;
@@ -509,10 +515,19 @@ static void end_image(struct section *section, struct trace_writer *writer)
  */
 static void put_to_rest(struct section *section)
 {
-	shm_empty(&section->shm);
-	merge_done(&section->merge);
+	section_settle(section);
 	cursors_done(&section->cursors);
 	feed_rest(&section->feed);
+}
+
+/* They are looked up while the last slice is made. */
+static void ask_last_names(struct section *section, struct trace_writer *writer)
+{
+	feed_flush(&section->feed, true);
+	if (!section->names || section->how.more_follows)
+		return;
+	names_end(section->names);
+	names_tick(section->names, writer);
 }
 
 int section_run(struct section *section, struct trace_writer *writer, struct tm_error *err)
@@ -527,9 +542,14 @@ int section_run(struct section *section, struct trace_writer *writer, struct tm_
 	section_take_moments(section, true);
 	sample_peak(section);
 	refine_cause(section);
+	ask_last_names(section, writer);
 	feed_close_slice(&section->feed);
 	if (section->unnamed)
 		unnamed_weigh(section->unnamed, section->feed.model);
+	take_totals(section);
+	if (!section->heir)
+		section_rest(section);
+	trace_writer_sums(writer);
 	if (section->heir)
 		end_piece(section, writer);
 	else

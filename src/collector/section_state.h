@@ -103,6 +103,8 @@ struct section {
 	uint64_t apart_ns;               /* and of all that had a thread of their own */
 	bool settling;                   /* the thread is there */
 	pthread_t settler;
+	bool resting; /* as `settling`, of `rester` */
+	pthread_t rester;
 	struct section_result result;
 	struct feed feed; /* large: its batch is at the end */
 };
@@ -168,6 +170,8 @@ bool section_switch_sampled(struct section *section, enum wire_state state);
 /* All but names and the end record is done: the next piece begins. In the drain thread. */
 void section_hand_over(struct section *section);
 /* Waits for it, and makes the feed what the piece before left. 0, or -errno. */
+/* All events are in the writer: what they needed is given up, beside what is still to be done. */
+void section_rest(struct section *section);
 TM_MUST_CHECK int section_take_over(struct section *section);
 /* What lived then is the begin of this piece. After the meta data. */
 void section_resume(struct section *section, struct resume *resume);

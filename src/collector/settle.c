@@ -31,7 +31,7 @@ static bool waiting_for_names(void *ctx, uint64_t waited_ns)
 	return waited_ns > NAMES_WAIT_NS || is_told_to_end();
 }
 
-/* What the file does not wait for: the word about names, and memory of a program that has ended. */
+/* What the file does not wait for: the word about names. */
 static void *settle(void *arg)
 {
 	struct section *section = arg;
@@ -39,16 +39,34 @@ static void *settle(void *arg)
 	if (section->unnamed && !section->result.names_cut)
 		unnamed_judge(section->unnamed, &section->feed.stacks, &section->feed.modules,
 			      &section->result.unnamed);
-	if (!section->how.still_runs)
-		shm_empty(&section->shm);
+	stack_ids_done(&section->feed.stacks);
 	return NULL;
 }
 
 void section_settle(struct section *section)
 {
+	if (section->resting)
+		pthread_join(section->rester, NULL);
 	if (section->settling)
 		pthread_join(section->settler, NULL);
-	section->settling = false;
+	section->resting = section->settling = false;
+}
+
+static void *rest(void *arg)
+{
+	struct section *section = arg;
+	merge_done(&section->merge);
+	section->feed.model = model_free(section->feed.model);
+	if (!section->how.still_runs)
+		shm_empty(&section->shm);
+	return NULL;
+}
+
+void section_rest(struct section *section)
+{
+	section->resting = !thread_start(&section->rester, rest, section);
+	if (!section->resting)
+		rest(section);
 }
 
 void section_finish_names(struct section *section, struct trace_writer *writer)

@@ -11,7 +11,11 @@
 #include "base/version.h"
 #include "collector/stamp.h"
 
-enum { NODE_COUNT_LEAST = 64 * 1024 };
+enum {
+	NODE_COUNT_LEAST = 64 * 1024,
+	AHEAD_MOST = 1 << 20, /* bytes of nodes that have pages before they are used */
+	AHEAD_STEP = 256 << 10,
+};
 
 /* Bytes that a limit leaves for us; a limited address space must also hold the program. */
 static uint64_t room_bytes(int resource, unsigned divisor)
@@ -143,6 +147,22 @@ int shm_open_at(struct shm *shm, const struct shm_options *options, const char *
 		return tm_fail(err, -errno, "cannot open the shared memory of the process: %s",
 			       strerror(errno));
 	return lay_out(shm, options, err);
+}
+
+void shm_make_ahead(struct shm *shm)
+{
+	const struct wire_map *map = &shm->map;
+	uint64_t used = atomic_load_explicit(&map->control->nodes_next, memory_order_relaxed);
+	used = (used < map->node_count ? used : map->node_count) * sizeof *map->nodes;
+	uint64_t want = used + (used < AHEAD_MOST ? used : AHEAD_MOST);
+	uint64_t from = shm->ahead_bytes > used ? shm->ahead_bytes : used;
+	from = from / AHEAD_STEP * AHEAD_STEP;
+	want = want / AHEAD_STEP * AHEAD_STEP;
+	if (used < AHEAD_STEP || want <= from || want > map->node_count * sizeof *map->nodes)
+		return;
+	/* An old kernel cannot: the target then does it, page by page. */
+	(void)madvise((char *)map->nodes + from, want - from, MADV_POPULATE_READ);
+	shm->ahead_bytes = want;
 }
 
 void shm_empty(struct shm *shm)

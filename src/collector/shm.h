@@ -24,6 +24,7 @@ struct shm {
 	void *base;
 	uint64_t bytes;
 	struct wire_map map; /* counts copied: what the target writes there later is not believed */
+	uint64_t ahead_bytes; /* of the nodes: so much has pages */
 };
 
 /*
@@ -39,6 +40,11 @@ TM_MUST_CHECK int shm_open_at(struct shm *shm, const struct shm_options *options
 			      struct tm_error *err);
 /* The descriptor is needed until the agent has it. */
 void shm_close_fd(struct shm *shm);
+/*
+ * Gives pages to the stack nodes that come next: it costs less here, where a processor may be idle,
+ * than in the target's malloc. At most as much as is used, and a MiB.
+ */
+void shm_make_ahead(struct shm *shm);
 /* Gives the pages of events and stacks back: the process keeps the memory mapped after the session.
  */
 void shm_empty(struct shm *shm);

@@ -68,8 +68,7 @@ int trace_writer_late_sources(struct trace_writer *w, uint32_t section,
 			      const struct trace_source_line *lines, size_t count);
 /* Number of the open section, or of the next. */
 uint32_t trace_writer_section(const struct trace_writer *w);
-/* At least every 50 ms: what is buffered goes to the journal and so survives SIGKILL of this
- * process. Costs nothing when nothing is new; never waits. */
+/* At least every 50 ms: what is buffered goes to the journal, for SIGKILL of us. Never waits. */
 int trace_writer_tick(struct trace_writer *w);
 /* All so far is sealed, and forced to the disk in the background. */
 int trace_writer_sync(struct trace_writer *w);
@@ -78,6 +77,7 @@ void trace_writer_shrink(struct trace_writer *w);
 /* Events come faster than we write: pack fast rather than small, until it is not so. */
 void trace_writer_hurry(struct trace_writer *w, bool hurried);
 pthread_t trace_writer_worker(const struct trace_writer *w); /* packs and writes, until close */
+void trace_writer_sums(struct trace_writer *w); /* no slice follows: their sums are packed now */
 /* Ends the section. What the caller did not count as not stored, or culled, is filled in. */
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end);
 /* That end as the file has it. Borrowed, until the next. */

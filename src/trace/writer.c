@@ -499,6 +499,15 @@ void trace_writer_flush(struct trace_writer *w)
 	sink_drain(w->sink);
 }
 
+void trace_writer_sums(struct trace_writer *w)
+{
+	struct sink_batch *batch = w->open ? sink_batch_new(w->sink) : NULL;
+	if (!batch)
+		return;
+	add_sums(w, batch);
+	sink_put(w->sink, batch);
+}
+
 int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 {
 	w->ended = *end;
@@ -528,7 +537,9 @@ int trace_writer_end(struct trace_writer *w, const struct trace_end *end)
 	struct sink_part *part = sink_batch_add(batch, FORMAT_END, w->section++);
 	part->header.end_ns = end->duration_ns;
 	rows_put_end(&part->raw, counted);
-	return put_payload(w, batch, part);
+	int rc = put_payload(w, batch, part);
+	forget_sums(w);
+	return rc;
 }
 
 const struct trace_end *trace_writer_ended(const struct trace_writer *w)

@@ -163,6 +163,8 @@ void recording_run(struct recording *rec, uint64_t events)
 	}
 	if (recording_random(rec, 3)) /* else events stay without a slice */
 		cut_slice(rec);
+	if (recording_random(rec, 2)) /* before the end, as a recorder does, or with it */
+		trace_writer_sums(rec->writer);
 	struct trace_end end = {.cause = TRACE_END_EXIT};
 	REQUIRE(trace_writer_end(rec->writer, &end) == 0);
 	REQUIRE(trace_writer_close(rec->writer, NULL) == 0);

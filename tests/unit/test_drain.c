@@ -4,6 +4,7 @@
  * The figures that are expected are the producers' own counts.
  */
 #include "collector/section.h"
+#include "collector/shm.h"
 #include "fake_agent.h"
 #include "harness/tap.h"
 
@@ -292,6 +293,47 @@ static void says_that_the_collector_died(void)
 	shm_close(&shm);
 }
 
+/* ---- pages for what comes next ---- */
+
+static size_t node_pages(const struct wire_map *map, size_t from, size_t bytes)
+{
+	unsigned char there[512];
+	size_t pages = 0;
+	REQUIRE(bytes / 4096 <= sizeof there);
+	REQUIRE(mincore((char *)map->nodes + from, bytes, there) == 0);
+	for (size_t i = 0; i < bytes / 4096; i++)
+		pages += there[i] & 1;
+	return pages;
+}
+
+static void makes_pages_ahead(void)
+{
+	struct shm shm;
+	struct tm_error err;
+	const struct shm_options options = {.state = WIRE_RECORD, .node_count = 1 << 20};
+	REQUIRE(shm_open_new(&shm, &options, &err) == 0);
+	const struct wire_map *map = &shm.map;
+	const size_t all = (1u << 20) * sizeof *map->nodes, step = 1 << 20;
+	/* Small programs have none. */
+	atomic_store(&map->control->nodes_next, 1000);
+	shm_make_ahead(&shm);
+	CHECK_EQ_U64(node_pages(map, 0, step), 0);
+	/* As much again as is used, and then a MiB. */
+	atomic_store(&map->control->nodes_next, (uint32_t)((512 << 10) / sizeof *map->nodes));
+	shm_make_ahead(&shm);
+	CHECK_EQ_U64(node_pages(map, 512 << 10, 512 << 10), 128);
+	CHECK_EQ_U64(node_pages(map, step, step), 0);
+	atomic_store(&map->control->nodes_next, (uint32_t)(4 * step / sizeof *map->nodes));
+	shm_make_ahead(&shm);
+	CHECK_EQ_U64(node_pages(map, 4 * step, step), 256);
+	CHECK_EQ_U64(node_pages(map, 5 * step, step), 0);
+	/* Never beyond the end, whatever the target says. */
+	atomic_store(&map->control->nodes_next, UINT32_MAX);
+	shm_make_ahead(&shm);
+	CHECK_EQ_U64(node_pages(map, all - step, step), 0);
+	shm_close(&shm);
+}
+
 /* ---- a hostile target ---- */
 
 static uint64_t next_random(uint64_t *state)
@@ -381,6 +423,7 @@ static const struct tap_case cases[] = {
 	{.name = "what was published before SIGKILL is in the trace",
 	 .run = loses_nothing_published_when_killed},
 	{.name = "the program learns that its collector died", .run = says_that_the_collector_died},
+	{.name = "what comes next has pages before it is used", .run = makes_pages_ahead},
 	{.name = "a program that writes into the agent's memory breaks nothing",
 	 .run = survives_a_hostile_target},
 };
