@@ -165,13 +165,16 @@ void section_look_at_cost(struct section *section, uint64_t now_ns);
 /* Enters or leaves the states in which blocks are sampled; false: `state` is none of this file. */
 bool section_switch_sampled(struct section *section, enum wire_state state);
 
+/* ---- settle.c, and section.h's section_finish_names() and section_settle() ---- */
+
+/* All events are in the writer: what they needed is given up, beside what is still to be done. */
+void section_rest(struct section *section);
+
 /* ---- handover.c ---- */
 
 /* All but names and the end record is done: the next piece begins. In the drain thread. */
 void section_hand_over(struct section *section);
 /* Waits for it, and makes the feed what the piece before left. 0, or -errno. */
-/* All events are in the writer: what they needed is given up, beside what is still to be done. */
-void section_rest(struct section *section);
 TM_MUST_CHECK int section_take_over(struct section *section);
 /* What lived then is the begin of this piece. After the meta data. */
 void section_resume(struct section *section, struct resume *resume);
