@@ -116,6 +116,12 @@ void json_i64(struct json *json, const char *key, int64_t value)
 	text_print(json->out, "%" PRIi64, value);
 }
 
+void json_hex(struct json *json, const char *key, uint64_t value)
+{
+	before_value(json, key);
+	text_print(json->out, "\"0x%" PRIx64 "\"", value);
+}
+
 void json_double(struct json *json, const char *key, double value)
 {
 	char digits[40];

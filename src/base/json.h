@@ -41,6 +41,8 @@ void json_string(struct json *json, const char *key, const char *value); /* NULL
 void json_bytes(struct json *json, const char *key, const void *data, size_t bytes);
 void json_u64(struct json *json, const char *key, uint64_t value);
 void json_i64(struct json *json, const char *key, int64_t value);
+/* "0x1f", as a string: a number of 64 bits is none that every reader keeps. */
+void json_hex(struct json *json, const char *key, uint64_t value);
 /* Shortest of up to 17 digits that reads back as the same; null if not finite. */
 void json_double(struct json *json, const char *key, double value);
 void json_bool(struct json *json, const char *key, bool value);

@@ -3,8 +3,6 @@
 #include "server/api.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "base/memory.h"
 #include "server/api_select.h"
@@ -30,11 +28,12 @@ static void put_block(struct sending *sending, const struct query_block *block)
 {
 	struct json *json = sending->json;
 	const struct shown_facts *facts = sending->call->facts;
-	char address[32];
-	snprintf(address, sizeof address, "0x%" PRIx64, block->address);
 	json_begin_object(json, NULL);
 	json_u64(json, "block", block->block_id);
-	json_string(json, "address", block->address ? address : NULL);
+	if (block->address)
+		json_hex(json, "address", block->address);
+	else
+		json_null(json, "address");
 	json_u64(json, "bytes", block->size_bytes);
 	json_u64(json, "birth_ns", block->birth_ns);
 	put_moment(json, "end_ns", block->end_ns);

@@ -3,7 +3,6 @@
 #include "server/api.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -251,14 +250,13 @@ int api_modules(struct call *call, struct tm_error *err)
 	json_begin_array(json, "modules");
 	for (size_t i = 1; i < input->module_count; i++) {
 		const struct trace_module *module = &input->modules[i];
-		char id[2 * sizeof module->build_id + 1] = "", start[32];
+		char id[2 * sizeof module->build_id + 1] = "";
 		uint32_t bytes = module->build_id_bytes;
 		for (uint32_t k = 0; k < bytes && k < sizeof module->build_id; k++)
 			snprintf(id + 2 * k, 3, "%02x", module->build_id[k]);
-		snprintf(start, sizeof start, "0x%" PRIx64, module->start);
 		json_begin_object(json, NULL);
 		json_string(json, "path", module->path);
-		json_string(json, "start", start);
+		json_hex(json, "start", module->start);
 		json_u64(json, "bytes", module->end - module->start);
 		json_string(json, "build_id", id[0] ? id : NULL);
 		json_u64(json, "mapped_ns", module->mapped_ns);

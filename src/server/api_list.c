@@ -3,8 +3,6 @@
 #include "server/api.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/version.h"
@@ -115,14 +113,6 @@ static double unnamed_percent(const struct shown_facts *facts)
 	return all ? (double)unnamed * 100 / (double)all : 0;
 }
 
-/* The same word in all pieces of a recording; null: it has none. */
-static void put_series(struct json *json, uint64_t series_id)
-{
-	char text[20];
-	snprintf(text, sizeof text, "0x%" PRIx64, series_id);
-	json_string(json, "series", series_id ? text : NULL);
-}
-
 int api_summary(struct call *call, struct tm_error *err)
 {
 	const struct shown_facts *facts = call->facts;
@@ -140,7 +130,11 @@ int api_summary(struct call *call, struct tm_error *err)
 	json_u64(json, "version", facts->version);
 	json_u64(json, "sections", trace_reader_section_count(facts->reader));
 	json_u64(json, "file_bytes", trace_reader_file_bytes(facts->reader));
-	put_series(json, facts->input.meta->series_id);
+	/* The same word in all pieces of a recording. */
+	if (facts->input.meta->series_id)
+		json_hex(json, "series", facts->input.meta->series_id);
+	else
+		json_null(json, "series");
 	json_i64(json, "changed_unix_ns", facts->changed_unix_ns);
 	json_double(json, "unnamed_percent", unnamed_percent(facts));
 	json_end(json);

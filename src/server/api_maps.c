@@ -2,17 +2,7 @@
 /* Memory that the program mapped itself, call by call. */
 #include "server/api.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 enum { LIMIT_DEFAULT = 1000 };
-
-static void put_address(struct json *json, const char *key, uint64_t address)
-{
-	char text[32];
-	snprintf(text, sizeof text, "0x%" PRIx64, address);
-	json_string(json, key, text);
-}
 
 static void put_map(struct json *json, const struct shown_facts *facts,
 		    const struct trace_map_event *event)
@@ -32,11 +22,11 @@ static void put_map(struct json *json, const struct shown_facts *facts,
 	if (event->op == TRACE_MAP_FOLDED)
 		json_null(json, "address");
 	else
-		put_address(json, "address", event->address);
+		json_hex(json, "address", event->address);
 	json_u64(json, "calls", trace_map_calls(event));
 	json_u64(json, "bytes", event->bytes);
 	if (event->moved_from)
-		put_address(json, "moved_from", event->moved_from);
+		json_hex(json, "moved_from", event->moved_from);
 	else
 		json_null(json, "moved_from");
 	json_u64(json, "thread", event->thread_id);

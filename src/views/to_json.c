@@ -105,12 +105,10 @@ void view_json_flat(struct json *json, const struct view_figures *self,
 
 void view_json_frame(struct json *json, const char *key, const struct view_frame *frame)
 {
-	char address[32];
-	snprintf(address, sizeof address, "0x%" PRIx64, frame->address);
 	json_begin_object(json, key);
 	json_string(json, "function", frame->function);
 	json_string(json, "module", frame->module);
-	json_string(json, "address", address);
+	json_hex(json, "address", frame->address);
 	json_string(json, "file", frame->file);
 	put_known(json, "line", frame->line > 0, frame->line);
 	put_known(json, "column", frame->column > 0, frame->column);

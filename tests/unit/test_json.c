@@ -29,6 +29,18 @@ static void nests(void)
 	text_done(&text);
 }
 
+static void writes_addresses(void)
+{
+	struct text text = {0};
+	struct json json = {.out = &text};
+	json_begin_array(&json, NULL);
+	json_hex(&json, NULL, 0);
+	json_hex(&json, NULL, UINT64_MAX - 14);
+	json_end(&json);
+	CHECK_STR(text_string(&text), "[\"0x0\",\"0xfffffffffffffff1\"]");
+	text_done(&text);
+}
+
 static void indents(void)
 {
 	struct text text = {0};
@@ -78,6 +90,7 @@ static void fractions_are_short(void)
 
 static const struct tap_case cases[] = {
 	{.name = "scripts can read the report", .run = nests},
+	{.name = "addresses are strings that a reader keeps", .run = writes_addresses},
 	{.name = "people can read the report's JSON", .run = indents},
 	{.name = "no name in a trace makes the JSON invalid", .run = any_name_is_valid},
 	{.name = "fractions are exact and short", .run = fractions_are_short},
